@@ -13,9 +13,9 @@
 #include "miscadmin.h"
 
 #include "bgworker/bgworker.h"
-#include "engine/engine.h"
+#include "rows/rows.h"
+#include "rules/rules.h"
 #include "shmem/shmem.h"
-#include "storage/rows.h"
 #include "storage/tasks.h"
 #include "util/util.h"
 

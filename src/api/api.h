@@ -4,8 +4,8 @@
  *
  * The API decides how arguments are read and answers are built, which scopes a
  * call asks for, and what the audit trail shows of it.  Each function reads its
- * arguments, begins the call, calls the engine, ends the call and answers;
- * decisions about tasks are the engine's.
+ * arguments, begins the call, calls the layers below, ends the call and
+ * answers; decisions about tasks are those of the life-cycle.
  */
 #ifndef TQ_API_H
 #define TQ_API_H
@@ -17,8 +17,10 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
-#include "../engine/engine.h"
+#include "../lifecycle/lifecycle.h"
+#include "../operations/operations.h"
 #include "../picture/picture.h"
+#include "../rules/rules.h"
 #include "../storage/tasks.h"
 #include "../util/compat.h"
 #include "../util/util.h"

@@ -18,7 +18,8 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/engine.h"
+#include "../operations/operations.h"
+#include "../rules/rules.h"
 #include "../util/util.h"
 #include "api.h"
 

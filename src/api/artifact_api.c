@@ -14,7 +14,8 @@
 #include "utils/timestamp.h"
 
 #include "../core/names.h"
-#include "../engine/engine.h"
+#include "../operations/operations.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

@@ -25,7 +25,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"

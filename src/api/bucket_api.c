@@ -9,7 +9,7 @@
 #include "utils/multirangetypes.h"
 #include "utils/xid8.h"
 
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

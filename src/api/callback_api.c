@@ -12,7 +12,8 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "../engine/engine.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

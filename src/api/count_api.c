@@ -16,7 +16,7 @@
 #include "../core/histogram.h"
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"

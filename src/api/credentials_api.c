@@ -6,7 +6,7 @@
 
 #include "fmgr.h"
 
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"

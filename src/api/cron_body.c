@@ -12,8 +12,9 @@
 #include "utils/timestamp.h"
 
 #include "../core/state.h"
-#include "../engine/engine.h"
-#include "../storage/rows.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rows/rows.h"
+#include "../rules/rules.h"
 #include "../storage/tasks.h"
 #include "../util/compat.h"
 #include "../util/util.h"

@@ -12,9 +12,10 @@
 #include "utils/builtins.h"
 
 #include "../core/names.h"
-#include "../engine/engine.h"
 #include "../events/events.h"
+#include "../lifecycle/lifecycle.h"
 #include "../picture/picture.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

@@ -14,7 +14,7 @@
 #include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

@@ -10,8 +10,9 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
-#include "../engine/engine.h"
 #include "../events/events.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

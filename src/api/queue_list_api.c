@@ -10,8 +10,8 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/engine.h"
 #include "../events/events.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

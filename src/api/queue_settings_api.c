@@ -8,7 +8,8 @@
 #include "fmgr.h"
 #include "utils/jsonb.h"
 
-#include "../engine/engine.h"
+#include "../operations/operations.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"

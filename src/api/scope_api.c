@@ -9,7 +9,7 @@
 #include "utils/array.h"
 
 #include "../core/scope.h"
-#include "../engine/engine.h"
+#include "../rules/rules.h"
 #include "../util/util.h"
 #include "api.h"
 

@@ -37,8 +37,8 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "../engine/engine.h"
 #include "../events/events.h"
+#include "../rules/rules.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"
 #include "api.h"

@@ -19,8 +19,10 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../engine/engine.h"
 #include "../events/events.h"
+#include "../lifecycle/lifecycle.h"
+#include "../operations/operations.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

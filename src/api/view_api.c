@@ -17,7 +17,8 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "../engine/engine.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rules/rules.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"

@@ -28,7 +28,8 @@
 #include "utils/timestamp.h"
 
 #include "../core/state.h"
-#include "../engine/engine.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rules/rules.h"
 #include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"

@@ -14,7 +14,8 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/engine.h"
+#include "../lifecycle/lifecycle.h"
+#include "../operations/operations.h"
 #include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../util/util.h"

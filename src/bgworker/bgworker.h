@@ -3,8 +3,8 @@
  *	  Background processes: the launcher, maintenance workers and their steps.
  *
  * Decides when a step is due, how many rows a batch takes, and what becomes of
- * a batch that fails.  What a step does to a task, the engine decides; upkeep()
- * runs the same steps in a session.
+ * a batch that fails.  What a step does to a task, the life-cycle decides;
+ * upkeep() runs the same steps in a session.
  */
 #ifndef TQ_BGWORKER_H
 #define TQ_BGWORKER_H

@@ -20,7 +20,7 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 
-#include "../engine/engine.h"
+#include "../operations/operations.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"

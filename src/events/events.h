@@ -4,7 +4,7 @@
  *
  * Decides which messages a transition appends, what they contain, when they are
  * published and how long they are kept.  Which transitions there are, the
- * engine decides.
+ * life-cycle decides.
  */
 #ifndef TQ_EVENTS_H
 #define TQ_EVENTS_H

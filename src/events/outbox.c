@@ -2,8 +2,8 @@
  * outbox.c
  *	  The outbox: records the messages of a transition in its transaction.
  *
- * The engine collects the messages of a call in a batch, in the order in which
- * readers are to see them.  This module decides whether a binding or a
+ * A call collects the messages of its transitions in a batch, in the order in
+ * which readers are to see them.  This module decides whether a binding or a
  * subscription wants a message and, if so, writes it to tq_internal.message in
  * the same transaction.  It never sends NOTIFY: the publisher (publisher.c)
  * does that, for messages that have been committed.  An exchange that nothing

@@ -6,7 +6,7 @@
 
 CREATE FUNCTION tq_internal.built_in_scopes(role oid) RETURNS text[]
 	AS 'MODULE_PATHNAME', 'tq_sql_built_in_scopes' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION tq_internal.built_in_scopes(oid) IS 'scopes that a role has by the extension (engine/access.c)';
+COMMENT ON FUNCTION tq_internal.built_in_scopes(oid) IS 'scopes that a role has by the extension (rules/access.c)';
 
 CREATE FUNCTION tq_internal.check_role(role regrole) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

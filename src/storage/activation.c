@@ -25,11 +25,11 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "log.h"
 #include "registry.h"
-#include "rows.h"
 
 static TqRelation activations = TQ_RELATION("activation");
 

@@ -24,9 +24,9 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 static TqRelation artifact_table = TQ_RELATION("artifact");

@@ -20,10 +20,10 @@
 #include "utils/inval.h"
 
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "log.h"
-#include "rows.h"
 
 static Oid watched = InvalidOid; /* tq_internal.binding */
 static uint64 generation = 1;

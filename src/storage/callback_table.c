@@ -16,9 +16,9 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 static TqRelation callback_table = TQ_RELATION("group_callback");

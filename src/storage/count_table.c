@@ -26,12 +26,12 @@
 
 #include "../core/queue_settings.h"
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/compat.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 #include "tasks.h"
 
 #define ENDED_MAX 1000

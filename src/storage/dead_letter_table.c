@@ -20,9 +20,9 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 TQ_NUMBERS(TQ_DEAD_LETTER_COLUMNS, dead_letter);

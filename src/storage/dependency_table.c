@@ -5,7 +5,7 @@
  *
  * A row of dependency is met by the first run of the required task, counted from
  * from_run, that ends as the dependent requires.  It is written once, except that
- * a repair (engine/repair.c) raises from_run, so that the dependency is unmet
+ * a repair (operations/repair.c) raises from_run, so that the dependency is unmet
  * again.  unscheduled.unmet is the dependency counter of a task: it counts
  * the dependencies that are not met yet.  If they are many, the counter is
  * divided into stripes: each row of dependency_counter counts the dependencies
@@ -26,9 +26,9 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 /*

@@ -21,11 +21,11 @@
 #include "utils/snapmgr.h"
 
 #include "../core/policy.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 #include "tasks.h"
 
 #define TRIES 8 /* until a tag is taken; what is missing is read before each */

@@ -5,7 +5,7 @@
  *
  * Clients only insert rows.  All other changes are made by the step "admit" of
  * maintenance, under a lock that no client takes, so that a client's transaction
- * never holds up that step (engine/gate.c).
+ * never holds up that step (lifecycle/gate.c).
  */
 #include "postgres.h"
 
@@ -15,9 +15,9 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 TQ_NUMBERS(TQ_GATE_MEMBER_COLUMNS, gate_member);

@@ -2,7 +2,7 @@
  * grant_table.c
  *	  Rows of tq_internal.scope_grant: the scopes of roles.
  *
- * Each session caches what it has compiled from the rows (engine/access.c,
+ * Each session caches what it has compiled from the rows (rules/access.c,
  * watched_table.c).
  *
  * A role that is dropped leaves its rows behind, because PostgreSQL knows
@@ -13,10 +13,10 @@
 
 #include "utils/snapmgr.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 TQ_NUMBERS(TQ_SCOPE_GRANT_COLUMNS, scope_grant);
 

@@ -13,9 +13,9 @@
 #include "executor/tuptable.h"
 #include "utils/builtins.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* The tasks of a group, in which its own task has no group_id. */

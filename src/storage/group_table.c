@@ -66,10 +66,10 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */

@@ -38,11 +38,11 @@
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 TQ_NUMBERS(TQ_RUN_COLUMNS, run);

@@ -17,9 +17,9 @@
 #include "utils/snapshot.h"
 
 #include "../core/policy.h"
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 TQ_NUMBERS(TQ_TASK_KEY_COLUMNS, task_key);
@@ -75,7 +75,7 @@ tq_task_keys_read(int64 task, char **keys)
 /*
  * A row of tq_internal.unique_key is written when a task is created or rerun with the key, and not when
  * the task changes its state, which says whether the task holds the key
- * (engine/unique.c).  The row goes when its task is deleted.  If another session
+ * (lifecycle/unique.c).  The row goes when its task is deleted.  If another session
  * has the row locked then, it stays and names a task that does not exist, as if
  * there were none, until a task is created with that key.
  */

@@ -24,9 +24,9 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "log.h"
-#include "rows.h"
 
 static TqRelation segments = TQ_RELATION("log_segment");
 

@@ -24,11 +24,11 @@
 #include "utils/xid8.h"
 
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../util/compat.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "log.h"
-#include "rows.h"
 
 /* ---- records of a row ---- */
 

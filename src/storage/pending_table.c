@@ -33,10 +33,10 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 static TqStatement delete_delayed =

@@ -24,10 +24,10 @@
 #include "utils/memutils.h"
 
 #include "../core/policy.h"
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 #define POLICIES_KEPT 1000
 

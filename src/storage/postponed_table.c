@@ -14,10 +14,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 static TqStatement put_row = TQ_STATEMENT(

@@ -14,10 +14,10 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 TQ_NUMBERS(TQ_QUEUE_SETTINGS_COLUMNS, queue_settings);
 

@@ -12,11 +12,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 #define QUEUE_NAME_MAX 80 /* 38 + 1 + 38 and the terminating zero */
 

@@ -4,7 +4,7 @@
  *
  * Decides how queues, workers and policies are interned to numbers, and how
  * each backend caches what is set.  What a setting or a policy means is in
- * core; what a caller may change, the engine and the API decide.
+ * core; what a caller may change, the rules and the API decide.
  */
 #ifndef TQ_REGISTRY_H
 #define TQ_REGISTRY_H

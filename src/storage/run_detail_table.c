@@ -20,9 +20,9 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 /*

@@ -34,9 +34,9 @@
 #include "utils/snapshot.h"
 
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 static TqStatement last_taken_until = TQ_STATEMENT(

@@ -26,10 +26,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 static TqStatement retire_secrets = TQ_STATEMENT(
 	"UPDATE tq_internal.secret SET until = $1 WHERE until IS NULL OR until > $1",

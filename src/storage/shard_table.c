@@ -41,10 +41,10 @@
 #include "utils/typcache.h"
 #include "utils/xid8.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 TQ_NUMBERS(TQ_SHARD_COLUMNS, shard);
 

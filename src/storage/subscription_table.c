@@ -12,10 +12,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "log.h"
-#include "rows.h"
 
 static TqRelation subscription_table = TQ_RELATION("subscription");
 static TqRelation subscription_by_name = TQ_RELATION("subscription_pkey");

@@ -5,7 +5,7 @@
  * All rows are looked up with one snapshot, in which a task has exactly one
  * location.  run keeps the earlier runs of a task, so its last row there counts
  * only if the task has no later row elsewhere.  A task that is unscheduled has
- * rows there if it was failed or exception before a repair (engine/repair.c).
+ * rows there if it was failed or exception before a repair (operations/repair.c).
  */
 #include "postgres.h"
 
@@ -15,9 +15,9 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* A table and the index that finds a task in it; for run, also the run. */

@@ -38,7 +38,7 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "rows.h"
+#include "../rows/rows.h"
 #include "tasks.h"
 
 /* ---- with waiting ---- */

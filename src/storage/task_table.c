@@ -28,10 +28,10 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* A page of a group, in which its own task has no group_id. */

@@ -3,8 +3,8 @@
  *	  Rows of tasks: definitions, runs, what waits for what, and when.
  *
  * Decides how the rows of a task are read, locked and written, in batches and
- * in which order of locks.  It never decides what becomes of a task: the engine
- * does, and calls these functions with the result.
+ * in which order of locks.  It never decides what becomes of a task: the
+ * life-cycle does, and calls these functions with the result.
  */
 #ifndef TQ_TASKS_H
 #define TQ_TASKS_H
@@ -17,9 +17,9 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
-#include "rows.h"
 
 /* ---- task_table.c: tq_internal.task: definitions of tasks ---- */
 
@@ -378,7 +378,7 @@ extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 
 /* ---- pending_table.c: pending and delayed runs ---- */
 
-/* visible_at of a run that waits for a gate (engine/gate.c) */
+/* visible_at of a run that waits for a gate (lifecycle/gate.c) */
 #define TQ_PARKED DT_NOEND
 
 typedef struct TqPending
@@ -502,7 +502,7 @@ typedef enum TqTimer
 	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
 	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled; of a
 								 * resolved task: of its dependents */
-	TQ_TIMER_GATE = 7,          /* the gates of the task; engine/gate.c */
+	TQ_TIMER_GATE = 7,          /* the gates of the task; lifecycle/gate.c */
 	TQ_TIMER_CALLBACK = 8       /* of groups; names callbacks, not tasks */
 } TqTimer;
 

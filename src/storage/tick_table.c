@@ -55,10 +55,10 @@
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "log.h"
-#include "rows.h"
 
 /* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418

@@ -47,10 +47,10 @@
 #include "utils/fmgroids.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* The first two columns of each of the three tables have the same types. */

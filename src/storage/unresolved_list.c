@@ -14,10 +14,10 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
+#include "../rows/rows.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 #include "tasks.h"
 
 /* Parameters: the page, then the filter. */

@@ -25,11 +25,11 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../rows/rows.h"
 #include "../shmem/shmem.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-#include "rows.h"
 
 #define WORKER_NAME_MAX 132 /* 128, the terminating zero, and padding */
 

@@ -24,7 +24,7 @@
  * Rights.  The functions of tq are not SECURITY DEFINER, and have no SET clause:
  * both would cost each call what only a call that runs a statement needs.  Such
  * a call assumes the rights of the owner before its first statement.  What it
- * does through the access methods needs no right (storage/table.c), and looks
+ * does through the access methods needs no right (rows/table.c), and looks
  * nothing up in the search_path.
  *
  * Bodies.  Some functions are written in SQL and run in a call (api/sql_body.c).

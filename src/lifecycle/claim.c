@@ -1,0 +1,585 @@
+/*
+ * claim.c
+ *	  Claims pending runs for workers, prolongs claims, defers runs
+ *	  (doc/spec/taskcluster.md 2.8 to 2.10, section 5; doc/spec/policy.md 2, 5).
+ *
+ * Decides which worker gets a run and until when.  claim_work() skips every run
+ * that another session has locked; it waits only for a transaction in progress
+ * that is inserting the same new queue or worker.  claim_task(), reclaim_task()
+ * and defer_task() wait for the row of the run that they name.
+ *
+ * A claim reads the clock again once it has locked the row, and starts at that
+ * time.  So no run starts before its predecessor ended or before it was
+ * scheduled, however long the call has waited.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/events.h"
+#include "../rows/rows.h"
+#include "../rules/rules.h"
+#include "../shmem/shmem.h"
+#include "../storage/log.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "lifecycle.h"
+
+#define DAY_MS TQ_SEEN_DAY_MS
+
+/* The worker of a call, and its names. */
+typedef struct Claimer
+{
+	int32 queue;
+	const char *group;
+	const char *name;
+	TqWorkerSeat seat;
+} Claimer;
+
+/*
+ * Notes that a worker was seen, unless that is 0, and what it has claimed
+ * (doc/spec/taskcluster.md 5.6).
+ */
+static void
+note_claims(const Claimer *claimer, TimestampTz seen, const TqClaimed *claimed,
+			int n)
+{
+	TqRecentClaim recent[TQ_RECENT_MAX];
+	int first = Max(n - TQ_RECENT_MAX, 0);
+
+	for (int i = first; i < n; i++)
+		recent[i - first] = (TqRecentClaim){claimed[i].task,
+											claimed[i].run_id};
+	tq_worker_note(&claimer->seat, seen, recent, n - first);
+}
+
+/*
+ * Stores that a worker and its queue were seen, and what the worker claimed
+ * last, unless that was done within tq.seen_interval.
+ */
+static void
+store_seen(Claimer *claimer, TimestampTz now, bool claims)
+{
+	if (now < claimer->seat.store_after)
+		return;
+	(void) tq_worker_store(claimer->queue, claimer->group, claimer->name,
+						   &claimer->seat, now, claims);
+	tq_queue_seen(claimer->queue, now, tq_clock_add_ms(now, DAY_MS));
+}
+
+/* Finds the worker of a call, after making it and its queue if necessary. */
+static void
+find_claimer(Claimer *claimer, const char *queue_name, const char *group,
+			 const char *name)
+{
+	claimer->queue = tq_queue_intern(queue_name);
+	claimer->group = group;
+	claimer->name = name;
+	tq_worker_seat_intern(claimer->queue, group, name, &claimer->seat);
+}
+
+/* Adds task-running for these runs. */
+static void
+announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n, int32 worker)
+{
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		TqMessage message = {.exchange = TQ_EXCHANGE_TASK_RUNNING,
+							 .task = claimed[i].task,
+							 .run_id = claimed[i].run_id,
+							 .last_run = claimed[i].run_id,
+							 .state = TQ_STATE_RUNNING,
+							 .priority = claimed[i].priority,
+							 .taken_until = claimed[i].taken_until,
+							 .worker = worker};
+
+		tq_outbox_add_message(batch, &message);
+	}
+}
+
+/*
+ * Returns when a claim that starts now expires: by the policy of the task, else
+ * the settings of its queue, else tq.claim_timeout.
+ */
+static TimestampTz
+end_of_claim(int32 policy, int32 queue, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->claim_timeout;
+
+	if (timeout == TQ_OFF)
+		timeout = tq_queue_settings(queue)->claim_timeout;
+	return tq_clock_add_ms(now,
+						   timeout == TQ_OFF ? tq_claim_timeout : timeout);
+}
+
+/*
+ * Returns when a run that starts now reaches its run timeout, or 0 if it never
+ * does, or not before the deadline.
+ */
+static TimestampTz
+end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->run_timeout;
+	TimestampTz end = timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
+
+	return end < deadline ? end : 0;
+}
+
+/*
+ * Sets when these runs started and when their claims expire, by their
+ * policies, and inserts the timers of run timeouts.  A run that was deferred
+ * has started before and has that timer already.  Sets claims[] to the timers
+ * of the claims.
+ */
+static void
+set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
+		  TimestampTz now)
+{
+	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqClaimed *run = &claimed[i];
+		TimestampTz end = end_of_run(run->policy, run->deadline, now);
+
+		run->taken_until = end_of_claim(run->policy, queue, now);
+		claims[i].due = tq_policy_check_claim(now, run->taken_until, now);
+		claims[i].task = run->task;
+		if (run->started != 0)
+			continue;
+		run->started = now;
+		if (end != 0)
+			ends[count++] = (TqTimerEntry){end, run->task};
+	}
+	tq_timers_insert(TQ_TIMER_RUN_TIMEOUT, ends, count);
+}
+
+/*
+ * Starts the runs that have been taken from pending for this worker: writes
+ * their rows and claim timers, and appends their messages.  Leaves the timer of
+ * a single claim to the publisher.
+ */
+static void
+start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
+{
+	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
+	TqOutboxBatch batch = {0};
+
+	set_times(claimed, n, claimer->queue, claims, now);
+	tq_runs_start(claimed, n, claimer->seat.id, claimer->queue);
+	for (int i = 0; i < n; i++)
+		tq_count_claim((TqCountOwner){claimer->queue, claimed[i].group_id},
+					   claimed[i].claimable, now);
+	announce(&batch, claimed, n, claimer->seat.id);
+	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
+										claimed[0].taken_until, now))
+		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
+	tq_outbox_append(&batch);
+}
+
+/* Records a worker that asked for work and got none as active. */
+void
+tq_claim_note_seen(const char *queue_name, const char *worker_group,
+				   const char *worker_id, TimestampTz now)
+{
+	Claimer claimer;
+
+	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	note_claims(&claimer, now, NULL, 0);
+	store_seen(&claimer, now, true);
+}
+
+/*
+ * Returns whether a pending run may be claimed: its task is not past its
+ * deadline, and its pending timeout is not over.
+ */
+static bool
+may_claim(const TqClaimed *run, TimestampTz now)
+{
+	return run->deadline > now &&
+		   (run->policy == 0 ||
+			!tq_policy_is_overdue(tq_policy_get(run->policy), run->scheduled,
+								  run->started, run->pending_until, now));
+}
+
+/*
+ * Returns whether a run of a queue could be claimed now; sets *again as
+ * tq_claim_best() does.
+ */
+bool
+tq_claim_is_possible(int32 queue, TimestampTz now, TimestampTz *again)
+{
+	return tq_limits_allow(queue, now, again) &&
+		   tq_pending_is_claimable(queue, now, may_claim);
+}
+
+/*
+ * Claims up to max runs of a queue, best first (doc/spec/taskcluster.md 2.8).
+ * If there is none, it writes nothing except the names of a new queue and a
+ * new worker; the caller then decides whether to record the worker as active.
+ * It sets *again to when there may be some without a wake-up, or to 0.
+ */
+TqClaim *
+tq_claim_best(const char *queue_name, const char *worker_group,
+			  const char *worker_id, int max, TimestampTz now, int *found,
+			  TimestampTz *again)
+{
+	Claimer claimer;
+	TqAllowance allowance;
+	TqClaimed *claimed;
+	TqClaim *claims;
+
+	*found = 0;
+	*again = 0;
+	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	if (claimer.seat.quarantine_until > now)
+		return NULL;
+	if (!tq_limits_take(claimer.queue, max, now, &allowance))
+	{
+		*again = allowance.again;
+		return NULL;
+	}
+	claimed = tq_pending_claim(claimer.queue, allowance.n, now, may_claim,
+							   found);
+	now = tq_clock_now();
+	tq_limits_use(&allowance, *found, now);
+	if (*found == 0)
+		return NULL;
+	start_runs(&claimer, claimed, *found, now);
+	note_claims(&claimer, now, claimed, *found);
+	store_seen(&claimer, now, true);
+	claims = palloc(sizeof(TqClaim) * *found);
+	for (int i = 0; i < *found; i++)
+		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
+							  .run_id = claimed[i].run_id,
+							  .worker_group = worker_group,
+							  .worker_id = worker_id,
+							  .started = claimed[i].started,
+							  .taken_until = claimed[i].taken_until,
+							  .payload = claimed[i].payload,
+							  .scopes = claimed[i].scopes};
+	if (tq_credentials_are_wanted(false, claimer.queue))
+		tq_credentials_issue(claims, *found, now);
+	return claims;
+}
+
+/* Moves a pending run to table run, as claimed by this worker. */
+static void
+start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
+		  TimestampTz now)
+{
+	TqClaimed claimed = {.task = task->id,
+						 .run_id = run->run_id,
+						 .started = run->started,
+						 .deadline = task->deadline,
+						 .policy = task->policy};
+	TqTimerEntry timer;
+
+	set_times(&claimed, 1, task->queue, &timer, now);
+	tq_timers_insert(TQ_TIMER_CLAIM, &timer, 1);
+	run->state = TQ_STATE_RUNNING;
+	run->worker = claimer->seat.id;
+	run->by_claim_task = true;
+	run->started = claimed.started;
+	run->taken_until = claimed.taken_until;
+	tq_pending_delete(&task->id, 1);
+	tq_runs_insert(run, 1);
+	tq_count_claim(tq_count_owner(task), run->scheduled, now);
+	if (claimer->seat.is_known)
+		note_claims(claimer, 0, &claimed, 1);
+}
+
+/*
+ * Raises the error that a run cannot be claimed in the present state of its
+ * task.
+ */
+static void
+refuse_claim(const TqTask *task, int run_id, const TqRun *run)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" cannot be claimed", run_id,
+				tq_slug_text(&task->task_id)),
+		 errdetail("The task is %s, and its last run is %d%s.",
+				   tq_state_name(run->state), run->run_id,
+				   run->location == TQ_LOCATION_DELAYED
+					   ? ", which is not yet claimable"
+					   : ""),
+		 errhint(
+			 "Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
+}
+
+/*
+ * Returns whether the run is claimable: it is pending, not delayed, and its
+ * pending timeout is not over.
+ */
+static bool
+is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
+{
+	TqRunDetail detail;
+	TimestampTz limit;
+
+	if (run->location != TQ_LOCATION_PENDING ||
+		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
+		return false;
+	limit = tq_detail_read(run, &detail) ? detail.budget.pending_until : 0;
+	return !tq_policy_is_overdue(tq_policy_get(task->policy), run->scheduled,
+								 run->started, limit, now);
+}
+
+/*
+ * Returns whether this worker has the run by claim_task(), so that it may
+ * repeat that call (doc/spec/taskcluster.md 3.1, rule 35).
+ */
+static bool
+is_own_claim(const TqRun *run, int32 worker)
+{
+	return run->state == TQ_STATE_RUNNING && run->by_claim_task &&
+		   run->worker == worker;
+}
+
+/* Returns whether a locked task is of another queue than when it was read. */
+static bool
+was_moved(const TqTask *task)
+{
+	int32 queue = task->queue;
+	int16 priority;
+
+	return tq_task_order(task->id, &queue, &priority) && queue != task->queue;
+}
+
+/*
+ * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
+ * worker is in quarantine, or if the queue hands out nothing.
+ */
+bool
+tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
+			 const char *worker_id, TimestampTz now, TqClaim *claim)
+{
+	const TqTaskDefinition *definition = tq_definition_get(task_id);
+	const TqTask *task = &definition->named.task;
+	TqOutboxBatch batch = {0};
+	TqAllowance allowance;
+	Claimer claimer = {.queue = task->queue,
+					   .group = worker_group,
+					   .name = worker_id};
+	TqRun run;
+
+	tq_require_claim("claim-task", definition->named.queue_name, worker_group,
+					 worker_id);
+	if (task->deadline <= now)
+		tq_error_past_deadline(task);
+	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
+	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
+	if (claimer.seat.quarantine_until > now)
+		return false;
+	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
+		tq_error_missing_run(task, run_id);
+	if (was_moved(task))
+		return tq_claim_one(task_id, run_id, worker_group, worker_id,
+							tq_clock_now(), claim);
+	if (tq_policy_has_key(tq_policy_get(task->policy), TQ_KEY_UNIQUE))
+	{
+		/* its payload may have been replaced before it was locked */
+		definition = tq_definition_get(task_id);
+		task = &definition->named.task;
+	}
+	now = tq_clock_now();
+	if (task->deadline <= now)
+		tq_error_past_deadline(task);
+	if (run.run_id == run_id && is_claimable(task, &run, now))
+	{
+		if (!tq_limits_take(task->queue, 1, now, &allowance))
+			return false;
+		start_run(task, &run, &claimer, now);
+		tq_limits_use(&allowance, 1, now);
+	}
+	else if (run.run_id != run_id || !is_own_claim(&run, claimer.seat.id))
+		refuse_claim(task, run_id, &run);
+	tq_outbox_add_run(&batch, task, &run, &run);
+	tq_outbox_append(&batch);
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = worker_group,
+					   .worker_id = worker_id,
+					   .started = run.started,
+					   .taken_until = run.taken_until,
+					   .payload = definition->payload,
+					   .scopes = definition->scopes};
+	if (tq_credentials_are_wanted(false, task->queue))
+		tq_credentials_issue(claim, 1, now);
+	return true;
+}
+
+static void
+refuse_not_running(const TqTask *task, int run_id, TqState state)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" is not running", run_id,
+				tq_slug_text(&task->task_id)),
+		 errdetail("The run is %s.", tq_state_name(state)),
+		 state == TQ_STATE_PENDING
+			 ? errhint(
+				   "Claim it first, with tq.claim_work() or tq.claim_task().")
+			 : errhint("The claim is lost: stop working on this run.")));
+}
+
+/*
+ * Reads the row of a running run for its worker.  Returns false if the row has
+ * to be read again.  Errors come in this order: the run does not exist, the
+ * caller lacks the scope, the deadline has passed, the run is not running.
+ *
+ * If holder is not 0, the caller has given the credentials of that worker, and
+ * needs no scope.  The run may have been deferred after they were verified, and
+ * claimed by another worker.
+ */
+bool
+tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
+			  int32 holder, TqEvent event, TimestampTz now, TqRun *run)
+{
+	bool has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
+									  run);
+
+	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
+		tq_error_missing_run(task, run_id);
+	if (holder == 0)
+		tq_require_run(event == TQ_EVENT_RECLAIM ? "reclaim-task"
+												 : "resolve-task",
+					   &task->task_id, run_id, task->queue);
+	if (task->deadline <= now)
+		tq_error_past_deadline(task);
+	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
+		refuse_not_running(task, run_id, run->state);
+	if (has_row && holder != 0 && run->worker != holder)
+		tq_error_credentials();
+	if (!has_row) /* claimed between the two reads */
+		tq_run_writer_renew(writer);
+	return has_row;
+}
+
+/*
+ * Prolongs the claim in the row of a run.  Reads the row again until it could
+ * be written as it was read.  Returns whether the claim had expired before.
+ */
+static bool
+extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
+	   TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	TimestampTz taken_until = end_of_claim(task->policy, task->queue, now);
+	bool has_expired = false;
+	bool is_written = false;
+
+	while (!is_written)
+	{
+		if (!tq_claim_read(writer, task, run_id, holder, TQ_EVENT_RECLAIM, now,
+						   run))
+			continue;
+		has_expired = run->taken_until <= now;
+		run->taken_until = Max(run->taken_until, taken_until);
+		is_written = tq_run_writer_write(writer, run);
+	}
+	tq_run_writer_end(writer);
+	return has_expired;
+}
+
+/*
+ * Deletes the row of a running run, after waiting for a concurrent transition
+ * of it.
+ */
+static void
+take_back(const TqTask *task, int run_id, int32 holder, TimestampTz now,
+		  TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	bool is_taken = false;
+
+	while (!is_taken)
+		is_taken = tq_claim_read(writer, task, run_id, holder, TQ_EVENT_DEFER,
+								 now, run) &&
+				   tq_run_writer_delete(writer);
+	tq_run_writer_end(writer);
+}
+
+/*
+ * Makes a running run pending again, claimable after the given delay
+ * (doc/spec/policy.md 5).  If holder is not 0, that worker must have the run.
+ * The run keeps its number, its retry budgets and the time at which it first
+ * started; deferring uses none of them up.
+ */
+void
+tq_claim_defer(TqTask *task, int run_id, int32 holder, int64 after_ms,
+			   TimestampTz now)
+{
+	TqRun run;
+	TqRunDetail detail;
+
+	take_back(task, run_id, holder, now, &run);
+	task->queue = tq_worker_queue(run.worker);
+	tq_count_deferred(task);
+	tq_run_detail(&run, task->policy, &detail);
+	detail.budget.visible_at = tq_policy_after(now, after_ms);
+	tq_transition_defer(task, &run, &detail, now);
+}
+
+/*
+ * Inserts the timer of a claim that had expired when it was prolonged: its own
+ * may have been taken, and the task postponed (bisect.c).
+ */
+static void
+renew_timer(const TqRun *run, TimestampTz now)
+{
+	TimestampTz due = tq_policy_check_claim(now, run->taken_until, now);
+
+	tq_timer_insert(TQ_TIMER_CLAIM, due, &run->task, 1);
+}
+
+/*
+ * Prolongs a claim from now on; it never ends earlier than it did before
+ * (doc/spec/taskcluster.md 2.10).  If holder is not 0, that worker must have
+ * the run.  The claim keeps its timer.
+ */
+void
+tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
+				 TimestampTz now, TqClaim *claim)
+{
+	TqTask task;
+	TqRun run;
+	Claimer claimer;
+	char *group;
+	char *name;
+
+	if (!tq_task_find(task_id, &task))
+		tq_error_missing_task(task_id);
+	if (extend(&task, run_id, holder, now, &run))
+		renew_timer(&run, now);
+	tq_worker_name(run.worker, &group, &name);
+	claimer = (Claimer){.queue = tq_worker_queue(run.worker),
+						.group = group,
+						.name = name};
+	tq_worker_seat_intern(claimer.queue, group, name, &claimer.seat);
+	note_claims(&claimer, now, NULL, 0);
+	store_seen(&claimer, now, false);
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = group,
+					   .worker_id = name,
+					   .started = run.started,
+					   .taken_until = run.taken_until,
+					   .payload = NULL};
+	if (!tq_credentials_are_wanted(holder != 0, task.queue))
+		return;
+	claim->scopes = tq_task_scopes(task.id);
+	tq_credentials_issue(claim, 1, now);
+}

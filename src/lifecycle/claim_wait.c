@@ -1,0 +1,300 @@
+/*
+ * claim_wait.c
+ *	  A claim that waits when there is nothing to claim, and a reclaim that
+ *	  waits while the run goes on (doc/spec/taskcluster.md 2.8, 2.10, 5.2).
+ *
+ * Decides when a claim is tried again, and when a wake-up is handed on to
+ * another session.  claim.c does the claim itself; wait_queue.c lets a session
+ * sleep and wakes it.
+ *
+ * A reclaim waits before it prolongs the claim, and not after that, because the
+ * row of the run would stay locked until the commit, and a session that cancels
+ * the task would wait for it.  The claim must not expire meanwhile, so the wait
+ * takes at most half of what is left of it.
+ *
+ * While a session waits it holds no transaction id and no row lock, so it
+ * blocks no other session.  But it holds the snapshot of its statement, which
+ * keeps vacuum from removing newer dead tuples, so the wait is short
+ * (worker_api.c).
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+#include "../rules/rules.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "lifecycle.h"
+
+/* A claim in progress. */
+typedef struct Try
+{
+	const char *queue;
+	const char *group;
+	const char *id;
+	int max;
+	bool waits; /* or was woken after an earlier wait */
+	TqWait wait;
+	TqClaim *claims;
+	int found;
+	TimestampTz again; /* when there may be some without a wake-up; 0: not */
+	bool barred;       /* in quarantine */
+} Try;
+
+/*
+ * Returns whether a try of a waiting session can find anything.  A worker in
+ * quarantine cannot claim, so its wake-up is handed on to another session.  A
+ * new queue or worker is not inserted before there is something to claim:
+ * another session that uses the same name for the first time, perhaps to
+ * create the very task that is waited for, would wait for this transaction.
+ */
+static bool
+may_find(Try *try)
+{
+	int32 queue = tq_queue_find(try->queue);
+	TimestampTz now = tq_clock_now();
+	TqWorkerSeat seat;
+	bool known = queue != 0 &&
+				 tq_worker_seat_find(queue, try->group, try->id, &seat);
+
+	try->barred = known && seat.quarantine_until > now;
+	if (try->barred)
+		tq_wait_requeue_wakeup(&try->wait);
+	return known ? !try->barred
+				 : queue != 0 && tq_claim_is_possible(queue, now, &try->again);
+}
+
+/* Tries once. */
+static bool
+claim(Try *try)
+{
+	try->found = 0;
+	try->again = 0;
+	if (!try->waits || may_find(try))
+		try->claims = tq_claim_best(try->queue, try->group, try->id, try->max,
+									tq_clock_now(), &try->found, &try->again);
+	if (try->again != 0)
+		tq_wait_look_in(&try->wait, tq_clock_ms_until(try->again));
+	return try->found > 0;
+}
+
+/*
+ * Checks the rights of the caller again, by what has been committed meanwhile:
+ * the statement may have begun long ago.
+ */
+static void
+check_rights(const Try *try)
+{
+	AcceptInvalidationMessages();
+	tq_require_claim("claim-work", try->queue, try->group, try->id);
+}
+
+/*
+ * Tries once more.  Resets the memory of the previous try, so that a long wait
+ * needs no more memory than one try.
+ */
+static bool
+claim_again(Try *try, MemoryContext memory)
+{
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	bool found;
+
+	MemoryContextReset(memory);
+	check_rights(try);
+	found = claim(try);
+	MemoryContextSwitchTo(outer);
+	return found;
+}
+
+/*
+ * Enters the wait queue of this queue, then tries to claim.  A queue that does
+ * not exist yet may be created between the lookup and the try; then it does
+ * both again.
+ */
+static bool
+enter_and_claim(Try *try, MemoryContext memory)
+{
+	int32 queue;
+
+	do
+	{
+		queue = tq_queue_find(try->queue);
+		if (!try->barred)
+			tq_wait_enter(&try->wait, &queue, 1);
+		if (claim_again(try, memory))
+			return true;
+	} while (queue == 0 && tq_queue_find(try->queue) != 0);
+	return false;
+}
+
+/* Sleeps and tries until there are runs or the time is over. */
+static void
+claim_in_time(Try *try)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq claim wait",
+												 ALLOCSET_DEFAULT_SIZES);
+
+	while (!enter_and_claim(try, memory))
+	{
+		/*
+		 * If the session was woken and the run is gone, it enters the wait
+		 * queue and tries once more before it sleeps.
+		 */
+		if (!tq_wait_tried(&try->wait) &&
+			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
+			break;
+	}
+}
+
+/*
+ * Claims for a session that does not wait and has no wake-up to take over: it
+ * never enters the wait queue.
+ */
+static TqClaim *
+claim_at_once(const char *queue, const char *worker_group,
+			  const char *worker_id, int max, int *found)
+{
+	TimestampTz again;
+	TqClaim *claims = tq_claim_best(queue, worker_group, worker_id, max,
+									tq_clock_now(), found, &again);
+
+	if (*found == 0)
+		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
+	return claims;
+}
+
+/*
+ * Claims up to max runs of a queue, best first.  If there is none, waits until
+ * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
+ * 2.8).  The caller has checked the rights; after a wait they are checked again.
+ */
+TqClaim *
+tq_claim_wait(const char *queue, const char *worker_group,
+			  const char *worker_id, int max, int64 wait_ms, int *found)
+{
+	Try try = {.queue = queue,
+			   .group = worker_group,
+			   .id = worker_id,
+			   .max = max};
+	int32 number;
+
+	if (wait_ms == 0 && !tq_wait_has_wakeup())
+		return claim_at_once(queue, worker_group, worker_id, max, found);
+	number = tq_queue_find(queue);
+	tq_wait_begin(&try.wait, wait_ms);
+	try.waits = tq_wait_take_over(&try.wait, &number, 1) || wait_ms > 0;
+	if (!claim(&try))
+	{
+		(void) tq_wait_tried(&try.wait);
+		if (wait_ms > 0)
+			claim_in_time(&try);
+	}
+	(void) tq_wait_tried(&try.wait);
+	tq_wait_end(&try.wait);
+	if (try.found == 0)
+		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
+	*found = try.found;
+	return try.claims;
+}
+
+/* ---- a reclaim ---- */
+
+/* The run of a reclaim that waits. */
+typedef struct Stay
+{
+	TqTask task;
+	int run_id;
+	int32 holder; /* of the credentials; 0: none were given */
+	int32 worker; /* at the first look */
+} Stay;
+
+static void
+refuse_other_worker(const Stay *stay)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+					errmsg("run %d of task \"%s\" has another worker",
+						   stay->run_id, tq_slug_text(&stay->task.task_id)),
+					errdetail("It was deferred and claimed again."),
+					errhint("The claim is lost: stop working on this run.")));
+}
+
+/*
+ * Reads the run without a lock, and raises the error of a reclaim if that is
+ * refused.
+ */
+static void
+look_at_run(const Stay *stay, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+
+	while (!tq_claim_read(writer, &stay->task, stay->run_id, stay->holder,
+						  TQ_EVENT_RECLAIM, tq_clock_now(), run))
+		CHECK_FOR_INTERRUPTS();
+	tq_run_writer_end(writer);
+}
+
+/* Looks once more.  Resets the memory of the previous look. */
+static void
+look_again(const Stay *stay, MemoryContext memory)
+{
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	TqTask task;
+	TqRun run;
+
+	MemoryContextReset(memory);
+	AcceptInvalidationMessages();
+	if (!tq_task_find(&stay->task.task_id, &task))
+		tq_error_missing_task(&stay->task.task_id);
+	look_at_run(stay, &run);
+	if (run.worker != stay->worker)
+		refuse_other_worker(stay);
+	MemoryContextSwitchTo(outer);
+}
+
+/* Returns how long the claim may wait before it is prolonged. */
+static int64
+longest_stay(const TqTask *task, const TqRun *run, int64 wait_ms)
+{
+	int64 left = tq_clock_ms_until(run->taken_until) / 2;
+
+	left = Min(left, tq_clock_ms_until(task->deadline));
+	return Max(Min(left, wait_ms), 0);
+}
+
+/*
+ * Waits while the run is running by its worker, for at most wait_ms milliseconds
+ * and half of what is left of the claim.  Raises the error of a reclaim as soon
+ * as the run is not.  Locks and writes nothing.
+ */
+void
+tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq reclaim wait",
+												 ALLOCSET_DEFAULT_SIZES);
+	Stay stay = {.run_id = run_id, .holder = holder};
+	TqWait wait;
+	TqRun run;
+	int32 number;
+
+	if (!tq_task_find(task_id, &stay.task))
+		tq_error_missing_task(task_id);
+	look_at_run(&stay, &run);
+	stay.worker = run.worker;
+	number = tq_wait_number_of_task(stay.task.id);
+	tq_wait_begin(&wait, longest_stay(&stay.task, &run, wait_ms));
+	do
+	{
+		tq_wait_enter(&wait, &number, 1);
+		look_again(&stay, memory);
+	} while (tq_wait_tried(&wait) ||
+			 tq_wait_sleep(&wait, TQ_WAIT_FOR_TASK) != TQ_WAKEUP_OVER);
+	tq_wait_end(&wait);
+	MemoryContextDelete(memory);
+}

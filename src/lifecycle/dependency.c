@@ -1,0 +1,576 @@
+/*
+ * dependency.c
+ *	  Dependencies: what a new task waits for, and what the end of a task
+ *	  releases.
+ *
+ * Follows doc/spec/taskcluster.md section 4.  A dependency is met by the first
+ * run of the required task, from the dependency's from_run on, that is
+ * completed, or under all-resolved finally resolved.  Nothing is stored when a
+ * dependency is met, except that the dependency counter of the dependent
+ * decreases.  A run that ends without success counts as completed if the policy
+ * of its task tolerates or forgives it (doc/spec/policy.md 2, 8 C10).
+ *
+ * Why no end of a required task is missed:
+ *	- Before a session counts a required task as unmet, it locks the row that
+ *	  holds the location of that task, in share mode.  A session that ends a
+ *	  required task holds that row locked for update, and looks for dependents
+ *	  afterwards, with a new snapshot.  So either the creating session waits and
+ *	  then sees the end, or the ending session waits and then sees the new
+ *	  dependency.
+ *	- When the last two required tasks of one dependent end concurrently, both
+ *	  sessions write the dependent's row in unscheduled, so the second waits for
+ *	  the first and reads the row again.
+ *
+ * task_lock.c gives the order of locks.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/qunique.h"
+#include "lib/stringinfo.h"
+#include "utils/hsearch.h"
+
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../rows/rows.h"
+#include "../rules/rules.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "lifecycle.h"
+
+/* A required task that is not created by the same call. */
+typedef struct ExternalDependency
+{
+	TqSlug task_id;
+	bool is_locked; /* false: it does not exist */
+	int64 id;
+	TimestampTz expires;
+	int32 policy;
+	TqRun run; /* its last run, locked unless completed */
+} ExternalDependency;
+
+/* ---- new tasks ---- */
+
+/* Returns the task if it is created by the same call, else NULL. */
+static TqBatchTask *
+new_batch_task(const TqSlug *slug, HTAB *batch_tasks)
+{
+	TqBatchTask *batch_task = hash_search(batch_tasks, slug, HASH_FIND, NULL);
+
+	return batch_task != NULL && batch_task->is_new ? batch_task : NULL;
+}
+
+/*
+ * Collects the required tasks that are not created by the same call, each
+ * once.
+ */
+static HTAB *
+collect_externals(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(ExternalDependency),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *externals = hash_create("tq strangers", 256, &control,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (new_batch_task(&tasks[i].named.task.task_id, batch_tasks) == NULL)
+			continue;
+		for (int d = 0; d < tasks[i].ndependencies; d++)
+		{
+			const TqSlug *slug = &tasks[i].dependencies[d];
+			bool found;
+			ExternalDependency *external;
+
+			if (new_batch_task(slug, batch_tasks) != NULL)
+				continue;
+			external = hash_search(externals, slug, HASH_ENTER, &found);
+			external->is_locked = false;
+		}
+	}
+	return externals;
+}
+
+/* Looks up these required tasks and returns those that exist. */
+static ExternalDependency **
+find_externals(HTAB *externals, int *found)
+{
+	int n = hash_get_num_entries(externals);
+	ExternalDependency **in_order = palloc(sizeof(ExternalDependency *) *
+										   Max(n, 1));
+	TqTaskFinder finder = {NULL, NULL};
+	HASH_SEQ_STATUS scan;
+	ExternalDependency *external;
+	TqTask task;
+
+	*found = 0;
+	hash_seq_init(&scan, externals);
+	while ((external = hash_seq_search(&scan)) != NULL)
+	{
+		if (!tq_task_find_by_slug(&finder, &external->task_id, &task))
+			continue;
+		external->id = task.id;
+		external->expires = task.expires;
+		external->policy = task.policy;
+		in_order[(*found)++] = external;
+	}
+	tq_task_finder_end(&finder);
+	return in_order;
+}
+
+static int
+compare_externals(const void *a, const void *b)
+{
+	int64 x = (*(ExternalDependency *const *) a)->id;
+	int64 y = (*(ExternalDependency *const *) b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Returns whether a task was completed so recently that maintenance does not
+ * delete it before this transaction ends: it keeps tasks for at least
+ * tq.message_retention.
+ */
+static bool
+is_just_completed(const TqRun *run)
+{
+	return run->state == TQ_STATE_COMPLETED &&
+		   run->resolved >
+			   tq_clock_add_ms(tq_clock_now(),
+							   INT64CONST(-500) * tq_message_retention);
+}
+
+/*
+ * Locks each required task in the row that holds its location.  A task that
+ * has just been completed needs no lock: a new task may count it as met
+ * whatever happens to it afterwards.  The lock on others makes a sweep skip
+ * them (sweep.c), and a rerun wait.
+ */
+static void
+lock_externals(ExternalDependency **externals, int n)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	TqTaskLock *locks;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = externals[i]->id;
+	locks = tq_task_lock_wait(ids, n, TQ_LOCK_SHARE, is_just_completed, false);
+	for (int i = 0; i < n; i++)
+	{
+		externals[i]->run = locks[i].run;
+		/* false: the task has been deleted since it was found */
+		externals[i]->is_locked = locks[i].is_locked;
+	}
+}
+
+/*
+ * Locks required tasks together with others, which the call is about to change,
+ * so that the locks of both are taken in one order.
+ */
+static void
+lock_with_others(ExternalDependency **externals, int n, const int64 *others,
+				 int nothers)
+{
+	int64 *ids = palloc(sizeof(int64) * (n + nothers));
+
+	for (int i = 0; i < n; i++)
+		ids[i] = externals[i]->id;
+	memcpy(ids + n, others, sizeof(int64) * nothers);
+	n += nothers;
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
+	n = (int) qunique(ids, n, sizeof(int64), tq_compare_ids);
+	(void) tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
+}
+
+/*
+ * Finds and locks all tasks that these new tasks require, for
+ * tq_dependency_track(), and these others; returns NULL if there is none.  One
+ * call does it for all new tasks, so that the order of locks is always the same.
+ */
+HTAB *
+tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
+					  const int64 *others, int nothers)
+{
+	HTAB *externals;
+	ExternalDependency **in_order;
+	int found;
+	int ndependencies = 0;
+
+	for (int i = 0; i < n; i++)
+		ndependencies += tasks[i].ndependencies;
+	if (ndependencies == 0 && nothers == 0)
+		return NULL;
+	externals = collect_externals(tasks, n, batch_tasks);
+	in_order = find_externals(externals, &found);
+	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
+	if (nothers > 0)
+		lock_with_others(in_order, found, others, nothers);
+	lock_externals(in_order, found);
+	return externals;
+}
+
+/*
+ * Gives the hint for required tasks that are missing or expire; foreign is the
+ * first one that is missing and may be on another shard, or NULL.
+ */
+static int
+hint_required(const TqSlug *foreign)
+{
+	if (foreign == NULL)
+		return errhint(
+			"Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.");
+	return errhint(
+		"Bucket %d of task \"%s\" belongs to another shard, and a task depends on tasks of its own shard only: create it in the task group of those that it depends on.",
+		tq_slug_bucket(foreign), tq_slug_text(foreign));
+}
+
+/*
+ * Raises an error unless every required task exists and does not expire before
+ * the deadline of the new task (doc/spec/taskcluster.md 4.2).
+ */
+static void
+check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
+			   HTAB *externals)
+{
+	const TqTask *task = &definition->named.task;
+	StringInfoData missing;
+	StringInfoData expiring;
+	const TqSlug *foreign = NULL;
+
+	initStringInfo(&missing);
+	initStringInfo(&expiring);
+	for (int i = 0; i < definition->ndependencies; i++)
+	{
+		const TqSlug *slug = &definition->dependencies[i];
+		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
+		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
+												   NULL);
+
+		if (batch_task == NULL && !external->is_locked)
+		{
+			tq_error_list(&missing, ", ", tq_slug_text(slug));
+			if (foreign == NULL && tq_bucket_is_foreign(slug))
+				foreign = slug;
+		}
+		else if ((batch_task ? batch_task->task->expires : external->expires) <
+				 task->deadline)
+			tq_error_list(&expiring, ", ", tq_slug_text(slug));
+	}
+	if (missing.len == 0 && expiring.len == 0)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg(
+			 "task \"%s\" depends on tasks that do not exist or expire before its deadline",
+			 tq_slug_text(&task->task_id)),
+		 errdetail(
+			 "missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
+			 missing.data, expiring.data),
+		 hint_required(foreign)));
+}
+
+/*
+ * Returns whether this run counts as completed for the dependents of its task.
+ */
+bool
+tq_dependency_counts(const TqRun *run, int32 policy)
+{
+	return run->state == TQ_STATE_COMPLETED ||
+		   (policy != 0 && tq_state_is_resolved(run->state) &&
+			tq_policy_tolerates(tq_policy_get(policy), run->reason));
+}
+
+/*
+ * Returns whether a new dependency is met already by the last run of the
+ * required task.  Sets *from_run to the first run that counts for the
+ * dependency.
+ */
+static bool
+evaluate_dependency(const TqRun *run, int32 policy, bool all_resolved,
+					int32 *from_run)
+{
+	bool is_resolved = tq_state_is_resolved(run->state);
+	bool is_met = tq_dependency_counts(run, policy) ||
+				  (all_resolved && is_resolved);
+
+	*from_run = Max(run->run_id, 0);
+	if ((is_resolved && !is_met) ||
+		(run->state == TQ_STATE_UNSCHEDULED && run->run_id >= 0))
+		(*from_run)++;
+	return is_met;
+}
+
+/*
+ * Writes these dependencies of a task; returns the ids of the required tasks of
+ * those that are unmet.
+ */
+static int64 *
+write_edges(const TqTaskDefinition *definition, HTAB *batch_tasks,
+			HTAB *externals, int *unmet_count)
+{
+	const TqTask *task = &definition->named.task;
+	int n = definition->ndependencies;
+	int64 *required = palloc(sizeof(int64) * n);
+	int64 *unmet = palloc(sizeof(int64) * n);
+	int32 *from_run = palloc0(sizeof(int32) * n);
+	int nunmet = 0;
+
+	check_required(definition, batch_tasks, externals);
+	for (int i = 0; i < n; i++)
+	{
+		const TqSlug *slug = &definition->dependencies[i];
+		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
+		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
+												   NULL);
+
+		required[i] = batch_task ? batch_task->task->id : external->id;
+		if (batch_task != NULL ||
+			!evaluate_dependency(&external->run, external->policy,
+								 task->all_resolved, &from_run[i]))
+			unmet[nunmet++] = required[i];
+	}
+	tq_dependencies_insert(task->id, required, from_run, n);
+	*unmet_count = nunmet;
+	return unmet;
+}
+
+/*
+ * Writes the dependencies of a new task and, if any is unmet, its row in
+ * unscheduled; returns whether any is unmet.  The caller has inserted all
+ * tasks of the call, and has called tq_dependency_prepare().
+ */
+bool
+tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
+					HTAB *externals)
+{
+	const TqTask *task = &definition->named.task;
+	int n;
+	int64 *unmet = write_edges(definition, batch_tasks, externals, &n);
+
+	if (n > 0)
+		tq_unscheduled_insert(task->id, unmet, n, task->all_resolved, 0);
+	return n > 0;
+}
+
+/*
+ * Writes further dependencies of an unscheduled task, whose row the caller has
+ * locked.  The caller has called tq_dependency_prepare().
+ */
+void
+tq_dependency_add(const TqTaskDefinition *definition, HTAB *batch_tasks,
+				  HTAB *externals)
+{
+	int n;
+	int64 *unmet = write_edges(definition, batch_tasks, externals, &n);
+
+	tq_unscheduled_count_up(definition->named.task.id, unmet, n);
+}
+
+/* ---- the end of a task ---- */
+
+/*
+ * Locks, without waiting, the rows of unscheduled that the end of these tasks
+ * may touch.  Removes from the list each task of which another session has a
+ * dependent locked, and returns how many tasks are left.
+ */
+static int
+try_lock(int64 *tasks, int n)
+{
+	int nnear;
+	int nlocked;
+	int nblocked;
+	int nmissing = 0;
+	int left = 0;
+	int64 *near = tq_dependencies_dependents(tasks, n, &nnear);
+	TqUnscheduled *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
+	int64 *blocked;
+
+	if (nlocked == nnear)
+		return n;
+	for (int i = 0; i < nnear; i++)
+	{
+		TqUnscheduled key = {.task = near[i], .stripe = -1};
+
+		if (bsearch(&key, locked, nlocked, sizeof(TqUnscheduled),
+					tq_compare_unscheduled) == NULL)
+			near[nmissing++] = near[i];
+	}
+	blocked = tq_dependencies_required(tasks, n, near, nmissing, &nblocked);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&tasks[i], blocked, nblocked, sizeof(int64),
+					tq_compare_ids) == NULL)
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
+/*
+ * Moves to held->others, from the locked tasks, those that are about to be
+ * finally resolved while another session has one of their dependents locked.
+ * is_final[] says which tasks are about to be finally resolved; NULL means
+ * all.
+ */
+void
+tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
+{
+	int n = held->n;
+	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
+	int nfinals = 0;
+	int next = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (is_final == NULL || is_final[i])
+			finals[nfinals++] = held->runs[i].task;
+	}
+	if (nfinals == 0)
+		return;
+	nfinals = try_lock(finals, nfinals);
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		int64 task = held->runs[i].task;
+		bool is_free = next < nfinals && finals[next] == task;
+
+		next += is_free;
+		if (is_free || (is_final != NULL && !is_final[i]))
+			tq_locked_tasks_keep(held, i);
+		else
+			held->others[held->nothers++] = task;
+	}
+}
+
+/*
+ * Finds which runs before that one have met dependencies already: the last
+ * completed one and the last final one.  A run is final if it was followed by
+ * one that is no retry.
+ */
+static void
+look_back(TqMet *met, const TqHistoryRun *runs, int n, int run_id,
+		  int32 policy)
+{
+	for (int i = 1; i < n && runs[i].run.run_id <= run_id; i++)
+	{
+		if (tq_created_is_retry(runs[i].run.created))
+			continue;
+		met->previous_final = runs[i].run.run_id - 1;
+		if (tq_dependency_counts(&runs[i - 1].run, policy))
+			met->previous_completed = runs[i].run.run_id - 1;
+	}
+}
+
+/*
+ * Returns the policy of the task of a run.  The task of a completed run may
+ * not be read yet, because report.c reads no more of a task than it needs.
+ */
+static int32
+policy_of(const TqFinal *final)
+{
+	int found = 1;
+	const TqTask *task = final->task != NULL
+							 ? final->task
+							 : tq_tasks_core(&final->run->task, 1, &found);
+
+	return found == 0 ? 0 : task->policy;
+}
+
+/*
+ * Returns, for each of these runs, which dependencies it meets and which were
+ * met by earlier runs of the task.
+ */
+static TqMet *
+what_is_met(const TqFinal *finals, int n)
+{
+	TqMet *met = palloc(sizeof(TqMet) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqRun *run = finals[i].run;
+		const TqTask *task = finals[i].task;
+
+		met[i] = (TqMet){.required = run->task,
+						 .completed = task == NULL ||
+									  tq_dependency_counts(run, task->policy),
+						 .previous_completed = -1,
+						 .previous_final = -1};
+		if (run->run_id > 0)
+		{
+			int found;
+			TqHistoryRun *runs = tq_runs_history(&run->task, 1, false, &found);
+
+			look_back(&met[i], runs, found, run->run_id,
+					  policy_of(&finals[i]));
+		}
+	}
+	return met;
+}
+
+/* Returns the runs of those tasks that have dependents; most have none. */
+static TqFinal *
+those_required(const TqFinal *finals, int n, int *found)
+{
+	TqFinal *required = palloc(sizeof(TqFinal) * n);
+	int64 *tasks = palloc(sizeof(int64) * n);
+	bool *is_required = palloc(sizeof(bool) * n);
+
+	for (int i = 0; i < n; i++)
+		tasks[i] = finals[i].run->task;
+	tq_dependencies_exist(tasks, n, is_required);
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (is_required[i])
+			required[(*found)++] = finals[i];
+	}
+	return required;
+}
+
+/*
+ * Counts down the dependencies that these final runs meet, each dependent
+ * once.  Returns those dependents that wait for nothing more, unless their
+ * deadline has passed; they have left unscheduled, and next_runs[] are the runs
+ * that they get.  The caller has locked and written the rows of the runs.
+ */
+TqTask *
+tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
+					  int **next_runs, int *released)
+{
+	int nmet;
+	TqUnscheduled *met;
+	TqTask *tasks;
+	TqTaskFinder finder = {NULL, NULL};
+	bool *may_free;
+	bool *is_free;
+
+	*released = 0;
+	if (n > 0)
+		finals = those_required(finals, n, &n);
+	if (n == 0)
+		return NULL;
+	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);
+	if (nmet == 0)
+		return NULL;
+	tasks = palloc(sizeof(TqTask) * nmet);
+	may_free = palloc(sizeof(bool) * nmet);
+	is_free = palloc(sizeof(bool) * nmet);
+	*next_runs = palloc0(sizeof(int) * nmet);
+	for (int i = 0; i < nmet; i++)
+		may_free[i] = tq_task_find_by_id(&finder, met[i].task, &tasks[i]) &&
+					  tasks[i].deadline >= now;
+	tq_task_finder_end(&finder);
+	tq_unscheduled_count_down(met, nmet, may_free, is_free, *next_runs);
+	for (int i = 0; i < nmet; i++)
+	{
+		if (!is_free[i])
+			continue;
+		(*next_runs)[*released] = (*next_runs)[i];
+		tasks[(*released)++] = tasks[i];
+	}
+	return tasks;
+}

@@ -1,0 +1,586 @@
+/*
+ * artifact.c
+ *	  Artifacts of runs: creation, the end of an upload, reading.
+ *
+ * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still accepts
+ * artifacts, when a repeated creation is compatible with the first, and where
+ * links lead.  artifact_request.c checks what a request may contain,
+ * artifact_table.c has the rows and their locks, and maintenance.c deletes expired
+ * artifacts.
+ *
+ * Of the storage types, blob and object name a location to which content is
+ * uploaded under an id, and are present once the upload is finished; inline
+ * contains its content; reference and link point elsewhere; error says why
+ * there is no content.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "utils/jsonb.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../events/events.h"
+#include "../rules/rules.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "operations.h"
+
+#define EXPIRES_DRIFT_MS (15 * 60 * 1000)
+#define AFTER_EXCEPTION_MS (25 * 60 * 1000)
+
+/* ---- creation (doc/spec/taskcluster.md 2.15) ---- */
+
+/*
+ * Raises TQ400 for a task or run that cannot have artifacts.  It is not TQ404,
+ * because a worker creates artifacts only for runs that it has claimed, so the
+ * request itself is wrong.
+ */
+static void
+refuse_run(const TqSlug *task_id, const TqArtifact *artifact, const char *what,
+		   const char *detail)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("run %d of task \"%s\" %s", artifact->run_id,
+						   tq_slug_text(task_id), what),
+					errdetail("Artifact \"%s\" cannot be created: %s.",
+							  tq_error_clip(artifact->name), detail),
+					errhint("Give the task id and run id of a claim.")));
+}
+
+/*
+ * Locks the run that the artifact belongs to, which must have been claimed.  A
+ * run without a row is pending, or has been claimed concurrently; so the row
+ * is looked up a second time.
+ */
+static void
+lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
+{
+	bool found = tq_artifact_lock_run(task->id, artifact->run_id, run);
+	TqRun last = {.run_id = -1};
+
+	if (!found)
+	{
+		(void) tq_run_peek(task->id, &last);
+		if (last.run_id == artifact->run_id &&
+			last.location != TQ_LOCATION_RUN)
+			refuse_run(&task->task_id, artifact, "was never claimed",
+					   "the run is pending");
+		found = tq_artifact_lock_run(task->id, artifact->run_id, run);
+	}
+	if (!found)
+		refuse_run(&task->task_id, artifact, "does not exist",
+				   psprintf("the number of runs is %d", last.run_id + 1));
+	if (run->worker == 0)
+		refuse_run(&task->task_id, artifact, "was never claimed",
+				   psprintf("the run is %s", tq_state_name(run->state)));
+}
+
+/*
+ * Raises an error unless the run is running or has ended in an exception only
+ * recently.
+ */
+static void
+check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
+			TimestampTz now)
+{
+	if (run->state == TQ_STATE_RUNNING ||
+		(run->state == TQ_STATE_EXCEPTION &&
+		 now < tq_clock_add_ms(run->resolved, AFTER_EXCEPTION_MS)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" no longer accepts artifacts",
+					run->run_id, tq_slug_text(&task->task_id)),
+			 errdetail("Artifact \"%s\": the run has been %s since %s.",
+					   tq_error_clip(artifact->name),
+					   tq_state_name(run->state),
+					   tq_clock_text(run->resolved)),
+			 errhint("Create artifacts while the run is running, or within 25 "
+					 "minutes after an exception.")));
+}
+
+static Jsonb *
+random_upload(void)
+{
+	JsonbParseState *state = NULL;
+	TqSlug slug;
+
+	tq_slug_random(&slug);
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "uploadId", &slug);
+	return tq_json_end(&state);
+}
+
+static bool
+is_same(Jsonb *a, Jsonb *b)
+{
+	return compareJsonbContainers(&a->root, &b->root) == 0;
+}
+
+/*
+ * Returns what the request has that cannot be applied to the existing
+ * artifact, or NULL.
+ */
+static const char *
+find_conflict(const TqArtifact *old, const TqArtifact *wanted)
+{
+	if (wanted->storage != TQ_STORAGE_LINK &&
+		strcmp(wanted->content_type, old->content_type) != 0)
+		return "another contentType";
+	if (wanted->expires < old->expires)
+		return "an earlier expires";
+	if (old->storage == TQ_STORAGE_REFERENCE &&
+		(wanted->storage == TQ_STORAGE_REFERENCE ||
+		 wanted->storage == TQ_STORAGE_LINK))
+		return NULL;
+	if (wanted->storage != old->storage)
+		return "another storageType";
+	if (!is_same(wanted->details, old->details))
+		return "other details";
+	return NULL;
+}
+
+/*
+ * Raises an error unless the request is compatible with the existing artifact.
+ */
+static void
+check_compatible(const TqTask *task, const TqArtifact *old,
+				 const TqArtifact *wanted)
+{
+	const char *conflict = find_conflict(old, wanted);
+
+	if (conflict == NULL)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("%s exists already",
+				tq_artifact_label(&task->task_id, wanted->run_id,
+								  wanted->name)),
+		 errdetail("It has storageType %s, contentType \"%s\", expires %s; "
+				   "the new one has %s.",
+				   tq_storage_name(old->storage),
+				   tq_error_clip(old->content_type),
+				   tq_clock_text(old->expires), conflict),
+		 errhint("Repeat the request as it was, or use another name.")));
+}
+
+/*
+ * Applies a request to an existing artifact, which is locked: takes over what
+ * may change, if the request is compatible.  On return the request has what is
+ * stored.
+ */
+static void
+renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
+	  bool any_upload)
+{
+	if (any_upload && wanted->storage == old->storage)
+		wanted->details = old->details;
+	check_compatible(task, old, wanted);
+	wanted->content_type = old->content_type;
+	wanted->content_length = old->content_length;
+	wanted->present = old->present;
+	if (wanted->expires != old->expires || wanted->storage != old->storage ||
+		!is_same(wanted->details, old->details))
+		tq_artifact_update(wanted);
+}
+
+/* Appends artifact-created, with the task as it is now. */
+static void
+announce(const TqTask *task, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+	TqRun last;
+
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_ARTIFACT_CREATED) ||
+		!tq_run_peek(task->id, &last))
+		return;
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "storageType",
+					 tq_storage_name(artifact->storage));
+	tq_json_add_text(&state, "name", artifact->name);
+	tq_json_add_time(&state, "expires", artifact->expires);
+	tq_json_add_text(&state, "contentType", artifact->content_type);
+	tq_outbox_append_detail(TQ_EXCHANGE_ARTIFACT_CREATED, task,
+							artifact->run_id, &last, tq_json_end(&state));
+}
+
+/*
+ * Creates an artifact, or finds that it exists already, and returns the task.
+ * The checks are in the order of doc/spec/taskcluster.md 2.15.  Every call
+ * appends a message, except for an object, whose message is appended when its
+ * upload is finished (D-08 there).  A caller that is allowed to by credentials
+ * needs no scope.
+ */
+TqNamedTask *
+tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
+				   bool is_allowed, TimestampTz now)
+{
+	bool any_upload = tq_artifact_is_uploaded(artifact->storage) &&
+					  tq_json_get(artifact->details, "uploadId") == NULL;
+	TqNamedTask *named;
+	const TqTask *task;
+	TqRun run;
+	TqArtifact old;
+
+	if (artifact->expires < tq_clock_add_ms(now, -EXPIRES_DRIFT_MS))
+		tq_artifact_error_expires(
+			task_id, artifact, "must not be more than 15 minutes in the past");
+	named = tq_task_by_slug(task_id);
+	if (named == NULL)
+		refuse_run(task_id, artifact, "does not exist",
+				   "the task was never created, or it has expired");
+	task = &named->task;
+	lock_claimed_run(task, artifact, &run);
+	if (!is_allowed)
+		tq_require_run("create-artifact", task_id, artifact->run_id,
+					   task->queue);
+	if (artifact->expires > task->expires)
+		tq_artifact_error_expires(
+			task_id, artifact,
+			psprintf("must not be after the task's, which is %s",
+					 tq_clock_text(task->expires)));
+	check_state(task, artifact, &run, now);
+	artifact->task = task->id;
+	if (any_upload)
+		artifact->details = random_upload();
+	while (!tq_artifact_insert(artifact))
+	{
+		if (tq_artifact_lock(task->id, artifact->run_id, artifact->name, &old))
+		{
+			renew(task, &old, artifact, any_upload);
+			break;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (artifact->storage != TQ_STORAGE_OBJECT)
+		announce(task, artifact);
+	return named;
+}
+
+/* ---- the end of an upload ---- */
+
+static void
+refuse_missing(const TqTask *task, int run_id, const char *name,
+			   const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("%s does not exist",
+					tq_artifact_label(&task->task_id, run_id, name)),
+			 errdetail("%s", detail),
+			 errhint("tq.list_artifacts() shows the artifacts of a run.")));
+}
+
+#define NEVER_CREATED "It was never created, or it has expired."
+
+static void
+refuse_finish(const TqTask *task, const TqArtifact *artifact,
+			  const char *detail, const char *hint)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("%s cannot be finished",
+						   tq_artifact_label(&task->task_id, artifact->run_id,
+											 artifact->name)),
+					errdetail("%s", detail), errhint("%s", hint)));
+}
+
+static void
+check_upload(const TqTask *task, const TqArtifact *artifact,
+			 const TqSlug *upload_id)
+{
+	char *stored = tq_json_get_text(artifact->details, "uploadId");
+	char *given = tq_slug_text(upload_id);
+
+	if (stored == NULL || strcmp(stored, given) != 0)
+		refuse_finish(task, artifact,
+					  psprintf("Its uploadId is not \"%s\".", given),
+					  "Give the uploadId that tq.create_artifact() returned.");
+}
+
+/*
+ * Marks the upload of an artifact as finished.  Once it is finished, each
+ * further call appends the message again, whatever upload it names
+ * (doc/spec/taskcluster.md 2.15).  A caller that is allowed to by credentials
+ * needs no scope.
+ */
+void
+tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
+				   const TqSlug *upload_id, bool is_allowed)
+{
+	const TqTask *task = &tq_task_get(task_id)->task;
+	TqArtifact artifact;
+
+	if (!is_allowed)
+		tq_require_run("create-artifact", task_id, run_id, task->queue);
+	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
+	{
+		tq_artifact_check_run(task, run_id);
+		refuse_missing(task, run_id, name, NEVER_CREATED);
+	}
+	if (!tq_artifact_is_uploaded(artifact.storage))
+		refuse_finish(task, &artifact,
+					  psprintf("It has storageType %s.",
+							   tq_storage_name(artifact.storage)),
+					  "Only a blob or an object is uploaded and finished.");
+	if (!artifact.present)
+	{
+		check_upload(task, &artifact, upload_id);
+		artifact.present = true;
+		tq_artifact_update(&artifact);
+	}
+	if (artifact.storage == TQ_STORAGE_OBJECT)
+		announce(task, &artifact);
+}
+
+/* ---- reading ---- */
+
+/*
+ * Returns the number of the last run in any state, or raises TQ404 if there is
+ * none.
+ */
+int
+tq_artifact_latest_run(const TqTask *task)
+{
+	TqRun last = {.run_id = -1};
+
+	if (!tq_run_peek(task->id, &last) || last.run_id < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("task \"%s\" has no run yet",
+						tq_slug_text(&task->task_id)),
+				 errdetail("The task is %s.", tq_state_name(last.state)),
+				 errhint("Artifacts belong to runs.")));
+	return last.run_id;
+}
+
+/* Raises TQ404 unless the task has that run. */
+void
+tq_artifact_check_run(const TqTask *task, int run_id)
+{
+	if (run_id > tq_artifact_latest_run(task))
+		tq_error_missing_run(task, run_id);
+}
+
+/*
+ * Returns an artifact that is present, in *artifact, or raises TQ404.  An
+ * artifact that says why there is no content counts as present.
+ */
+static void
+find_present(const TqTask *task, int run_id, const char *name, bool whole,
+			 TqArtifact *artifact)
+{
+	if (!tq_artifact_find(task->id, run_id, name, whole, artifact))
+	{
+		tq_artifact_check_run(task, run_id);
+		refuse_missing(task, run_id, name, NEVER_CREATED);
+	}
+	if (!artifact->present)
+		refuse_missing(task, run_id, name,
+					   "Its upload has not been finished.");
+}
+
+static void
+check_not_expired(const TqTask *task, const TqArtifact *artifact,
+				  TimestampTz now)
+{
+	if (artifact->expires < now)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_EXPIRED),
+				 errmsg("%s has expired",
+						tq_artifact_label(&task->task_id, artifact->run_id,
+										  artifact->name)),
+				 errdetail("It expired at %s.",
+						   tq_clock_text(artifact->expires)),
+				 errhint("Run the task again if you need it.")));
+}
+
+static void
+refuse_error(const TqTask *task, const TqArtifact *artifact)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_ERROR_ARTIFACT),
+			 errmsg("%s is an error",
+					tq_artifact_label(&task->task_id, artifact->run_id,
+									  artifact->name)),
+			 errdetail("%s: %s", tq_json_get_text(artifact->details, "reason"),
+					   tq_json_get_text(artifact->details, "message")),
+			 errhint(
+				 "The worker could not create it; look at the task's log.")));
+}
+
+/* Raises the error that names a cycle of links. */
+static void
+refuse_cycle(const TqTask *task, int run_id, List *names, const char *again)
+{
+	StringInfoData chain;
+	ListCell *cell;
+
+	initStringInfo(&chain);
+	foreach(cell, names)
+		tq_error_list(&chain, " -> ", tq_error_clip(lfirst(cell)));
+	tq_error_list(&chain, " -> ", tq_error_clip(again));
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s links to itself",
+					tq_artifact_label(&task->task_id, run_id, again)),
+			 errdetail("The links are %s.", chain.data),
+			 errhint("Ask for an artifact that is not a link, or run the task "
+					 "again.")));
+}
+
+static bool
+is_among(List *names, const char *name)
+{
+	ListCell *cell;
+
+	foreach(cell, names)
+	{
+		if (strcmp(lfirst(cell), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns the artifact that a name leads to, in *artifact.  Links are followed
+ * within the run; the artifact at each hop must exist and not have expired.
+ */
+void
+tq_artifact_get(const TqTask *task, int run_id, const char *name,
+				TimestampTz now, TqArtifact *artifact)
+{
+	List *names = NIL;
+
+	for (;;)
+	{
+		tq_access_require(tq_need("queue:get-artifact:%s", name));
+		find_present(task, run_id, name, true, artifact);
+		check_not_expired(task, artifact, now);
+		if (artifact->storage != TQ_STORAGE_LINK)
+			break;
+		names = lappend(names, unconstify(char *, name));
+		name = tq_json_get_text(artifact->details, "artifact");
+		if (is_among(names, name))
+			refuse_cycle(task, run_id, names, name);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (artifact->storage == TQ_STORAGE_ERROR)
+		refuse_error(task, artifact);
+}
+
+/*
+ * Returns an artifact without its details, in *artifact.  Links are not
+ * followed, and an expired artifact is found as long as its row exists.
+ */
+void
+tq_artifact_look_up(const TqTask *task, int run_id, const char *name,
+					TqArtifact *artifact)
+{
+	find_present(task, run_id, name, false, artifact);
+}
+
+/* ---- JSON ---- */
+
+/* Adds the name under which uploaded content is to be stored. */
+static void
+add_object_name(JsonbParseState **state, const TqTask *task,
+				const TqArtifact *artifact)
+{
+	tq_json_add_text(state, "name",
+					 psprintf("t/%s/%d/%s", tq_slug_text(&task->task_id),
+							  artifact->run_id, artifact->name));
+}
+
+static void
+add_detail(JsonbParseState **state, const TqArtifact *artifact,
+		   const char *key)
+{
+	JsonbValue *value = tq_json_get(artifact->details, key);
+
+	if (value == NULL)
+		return;
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, value);
+}
+
+static void
+begin(JsonbParseState **state, const TqArtifact *artifact)
+{
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(state, "storageType", tq_storage_name(artifact->storage));
+}
+
+/*
+ * Returns the result of artifact_info(): Taskcluster's keys and no others
+ * (doc/spec/taskcluster.md 2.15).
+ */
+Jsonb *
+tq_artifact_info_json(const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	tq_json_add_text(&state, "name", artifact->name);
+	tq_json_add_time(&state, "expires", artifact->expires);
+	tq_json_add_text(&state, "contentType", artifact->content_type);
+	if (artifact->content_length >= 0)
+		tq_json_add_int(&state, "contentLength", artifact->content_length);
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns the result of create_artifact(), with the location to which content
+ * has to be uploaded, if any.
+ */
+Jsonb *
+tq_artifact_created_json(const TqNamedTask *named, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	if (tq_artifact_is_uploaded(artifact->storage))
+	{
+		add_object_name(&state, &named->task, artifact);
+		tq_json_add_text(&state, "projectId", named->project_id);
+		add_detail(&state, artifact, "uploadId");
+		tq_json_add_time(&state, "expires", artifact->expires);
+	}
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns the result of get_artifact().  Links have been followed and errors
+ * raised.
+ */
+Jsonb *
+tq_artifact_content_json(const TqTask *task, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	switch (artifact->storage)
+	{
+		case TQ_STORAGE_BLOB:
+		case TQ_STORAGE_OBJECT:
+			add_object_name(&state, task, artifact);
+			add_detail(&state, artifact, "uploadId");
+			break;
+		case TQ_STORAGE_REFERENCE:
+			add_detail(&state, artifact, "url");
+			break;
+		case TQ_STORAGE_INLINE:
+			tq_json_add_text(&state, "contentType", artifact->content_type);
+			add_detail(&state, artifact, "content");
+			break;
+		case TQ_STORAGE_NONE:
+		case TQ_STORAGE_ERROR:
+		case TQ_STORAGE_LINK:
+			break;
+	}
+	return tq_json_end(&state);
+}

@@ -1,0 +1,860 @@
+/*
+ * repair.c
+ *	  Runs tasks again that ended without success, with what depends on them
+ *	  (doc/spec/taskcluster.md 2.4, 2.20).
+ *
+ * A repair begins at tasks that get another run: the one of rerun_task(), or
+ * those of a group.  With `downstream`, what depends on them and has ended
+ * without success becomes unscheduled again, and what depends on that in turn.
+ * Such a task keeps its runs: its row in unscheduled has the number of the next
+ * one, and counts dependencies on tasks of the repair, and those that were never
+ * met.  from_run of the former is raised, so that earlier runs do not meet them.
+ *
+ * Order of locks
+ * --------------
+ * Unique keys, by queue and key; then, in the order of task_lock.c, the rows
+ * with the locations of the tasks of the repair, and of the unresolved or
+ * unsuccessful tasks that they require.  All of these are looked up before; when
+ * they are locked, they are looked up again, and what is new is locked as well.
+ * Only there the order is not kept, and the server may have to end a deadlock: a
+ * dependent must have ended, or another repair have been committed, within the
+ * milliseconds between.
+ *
+ * Why no two sessions miss each other:
+ *	- A dependency that is counted as unmet is that on a task whose row this call
+ *	  has locked.  A session that ends that task holds the same lock, and looks
+ *	  for dependents afterwards, with a new snapshot.  So it sees the row in
+ *	  unscheduled, or this call sees the end.
+ *	- A dependent that ends while this call waits, or after it has looked,
+ *	  has ended after the repair: it was unscheduled, pending or running
+ *	  when the repair was made, and the repair leaves such a task alone.
+ *	- A session that creates a dependent of a task of the repair locks the row of
+ *	  that task, shared.  Either it waits, and finds the task unscheduled or
+ *	  pending; or it has counted the dependency as unmet from the next run on,
+ *	  which is the run that the repair adds.
+ *	- Two repairs with a task in common meet at its lock.  The second finds it
+ *	  unscheduled or pending, and leaves it alone.
+ *	- A claim takes only rows of pending; a run that the repair has added is
+ *	  there when the repair commits, and not before.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/qunique.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rows/rows.h"
+#include "../rules/rules.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "operations.h"
+
+/* What a repair does with a task. */
+typedef enum Fate
+{
+	FATE_NONE,  /* nothing */
+	FATE_RERUN, /* it gets another run */
+	FATE_WAIT,  /* it becomes unscheduled again */
+	FATE_STAYS  /* it is unresolved; its dependents wait for it */
+} Fate;
+
+/* A task that the repair may change. */
+typedef struct Member
+{
+	int64 id;
+	bool is_start;
+	Fate fate;
+	TqTask task;
+	TqRun last;
+	int64 *unmet; /* of one that waits: the tasks that it requires */
+	int nunmet;
+} Member;
+
+/* The unique key of a member. */
+typedef struct Key
+{
+	TqUniqueKey key;
+	int64 member;
+	bool is_held; /* another task holds it */
+} Key;
+
+typedef struct Repair
+{
+	const TqRepairHow *how;
+	TimestampTz now;
+	TimestampTz deadline; /* 0: deadlines stay */
+	bool is_group;        /* retry_task_group(), not rerun_task() */
+	TqSlug group;         /* of retry_task_group(), also the next */
+	int64 group_id;
+	const TqResolved *reasons;
+	int nreasons;
+	int64 *starts; /* by id */
+	int nstarts;
+	Member *members; /* by id */
+	int n;
+	TqDependency *edges; /* by dependent and required task */
+	int nedges;
+	int64 *locked; /* by id */
+	int nlocked;
+	Key *keys; /* locked; by queue and key */
+	int nkeys;
+	TqDependency *raised; /* dependencies that are unmet again */
+	int nraised;
+} Repair;
+
+static bool
+is_unsuccessful(const TqRun *run)
+{
+	return run->state == TQ_STATE_FAILED || run->state == TQ_STATE_EXCEPTION;
+}
+
+static bool
+has_id(const int64 *ids, int n, int64 id)
+{
+	return bsearch(&id, ids, n, sizeof(int64), tq_compare_ids) != NULL;
+}
+
+static int
+sort_ids(int64 *ids, int n)
+{
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
+	return (int) qunique(ids, n, sizeof(int64), tq_compare_ids);
+}
+
+static int
+compare_members(const void *a, const void *b)
+{
+	return tq_compare_ids(&((const Member *) a)->id,
+						  &((const Member *) b)->id);
+}
+
+static Member *
+find_member(const Repair *repair, int64 id)
+{
+	Member key = {.id = id};
+
+	return bsearch(&key, repair->members, repair->n, sizeof(Member),
+				   compare_members);
+}
+
+/* ---- collect and lock ---- */
+
+/*
+ * Looks up the tasks of the repair, as they are now, and their dependencies, as
+ * far as they matter.
+ */
+static void
+collect(Repair *repair)
+{
+	int n = repair->nstarts;
+	int64 *ids = repair->how->downstream
+					 ? tq_dependencies_downstream(repair->starts, n, &n)
+					 : repair->starts;
+	TqTask *tasks = tq_tasks_core(ids, n, &n);
+
+	repair->members = palloc0(sizeof(Member) * Max(n, 1));
+	repair->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		Member *member = &repair->members[repair->n];
+
+		*member = (Member){.id = tasks[i].id,
+						   .task = tasks[i],
+						   .is_start = has_id(repair->starts, repair->nstarts,
+											  tasks[i].id)};
+		repair->n += tq_run_peek(member->id, &member->last);
+	}
+	repair->edges = NULL;
+	repair->nedges = 0;
+	if (repair->how->downstream || repair->is_group)
+		repair->edges = tq_dependencies_of(ids, n, &repair->nedges);
+}
+
+/*
+ * Returns the tasks to be locked, by id: those of the repair, and those that they
+ * require, unless completed.
+ */
+static int64 *
+find_locks(const Repair *repair, int *n)
+{
+	int64 *ids = palloc_extended(sizeof(int64) *
+									 (repair->n + repair->nedges + 1),
+								 MCXT_ALLOC_HUGE);
+
+	*n = 0;
+	for (int i = 0; i < repair->n; i++)
+		ids[(*n)++] = repair->members[i].id;
+	for (int i = 0; i < repair->nedges; i++)
+		ids[(*n)++] = repair->edges[i].required;
+	*n = sort_ids(ids, *n);
+	return ids;
+}
+
+static bool
+is_completed(const TqRun *run)
+{
+	return run->state == TQ_STATE_COMPLETED;
+}
+
+/* Locks those of these tasks that are not locked yet. */
+static void
+lock_more(Repair *repair, const int64 *ids, int n)
+{
+	int64 *members = palloc(sizeof(int64) * n);
+	int64 *others = palloc(sizeof(int64) * n);
+	int nmembers = 0;
+	int nothers = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		Member *member = find_member(repair, ids[i]);
+		TqRun run;
+
+		if (has_id(repair->locked, repair->nlocked, ids[i]))
+			continue;
+		if (member == NULL && tq_run_peek(ids[i], &run) && is_completed(&run))
+			others[nothers++] = ids[i];
+		else
+			members[nmembers++] = ids[i];
+	}
+	(void) tq_task_lock_wait(members, nmembers, TQ_LOCK_UPDATE, NULL, false);
+	repair->locked = repair->locked == NULL
+						 ? palloc(sizeof(int64) * (n + 1))
+						 : repalloc_huge(repair->locked,
+										 sizeof(int64) *
+											 (repair->nlocked + n + 1));
+	memcpy(repair->locked + repair->nlocked, members,
+		   sizeof(int64) * nmembers);
+	repair->nlocked += nmembers;
+	memcpy(repair->locked + repair->nlocked, others, sizeof(int64) * nothers);
+	repair->nlocked = sort_ids(repair->locked, repair->nlocked + nothers);
+}
+
+/* Returns whether all of these tasks are locked. */
+static bool
+are_locked(const Repair *repair, const int64 *ids, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (!has_id(repair->locked, repair->nlocked, ids[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- unique keys ---- */
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	const Key *x = a;
+	const Key *y = b;
+	int order;
+
+	if (x->key.queue != y->key.queue)
+		return x->key.queue < y->key.queue ? -1 : 1;
+	order = strcmp(x->key.key, y->key.key);
+	return order != 0 ? order : tq_compare_ids(&x->member, &y->member);
+}
+
+/*
+ * Returns whether the repair may make a member that it has not locked yet pending
+ * or unscheduled again.
+ */
+static bool
+may_run_again(const Repair *repair, const Member *member)
+{
+	if (member->last.state == TQ_STATE_UNSCHEDULED)
+		return member->is_start && !repair->is_group;
+	return tq_state_is_resolved(member->last.state);
+}
+
+/* Locks the unique keys of the members that may run again, before those. */
+static void
+lock_keys(Repair *repair)
+{
+	repair->keys = palloc(sizeof(Key) * Max(repair->n, 1));
+	repair->nkeys = 0;
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+		char *texts[TQ_KEYS];
+
+		if (!may_run_again(repair, member) ||
+			!tq_policy_has_key(tq_policy_get(member->task.policy),
+							   TQ_KEY_UNIQUE))
+			continue;
+		tq_task_keys_read(member->id, texts);
+		if (texts[TQ_KEY_UNIQUE] != NULL)
+			repair->keys[repair->nkeys++] =
+				(Key){.key = tq_unique_key_of(&member->task,
+											  texts[TQ_KEY_UNIQUE]),
+					  .member = member->id};
+	}
+	qsort(repair->keys, repair->nkeys, sizeof(Key), compare_keys);
+	for (int i = 0; i < repair->nkeys; i++)
+	{
+		Key *key = &repair->keys[i];
+		const Member *member = find_member(repair, key->member);
+
+		key->is_held = tq_unique_rerun(&member->task, TQ_LOCK_UPDATE,
+									   repair->now,
+									   &key->key) == TQ_RERUN_HELD;
+	}
+}
+
+/* Returns whether two entries have the same key, which may be gone. */
+static bool
+is_same_key(const Key *a, const Key *b)
+{
+	return a->key.key != NULL && b->key.key != NULL &&
+		   a->key.queue == b->key.queue && strcmp(a->key.key, b->key.key) == 0;
+}
+
+/*
+ * Gives the members that are changed their unique keys; raises TQ409 if another
+ * task holds one, or two of them have the same.
+ */
+static void
+take_keys(const Repair *repair)
+{
+	const Key *before = NULL;
+
+	for (int i = 0; i < repair->nkeys; i++)
+	{
+		Key *key = &repair->keys[i];
+		const Member *member = find_member(repair, key->member);
+
+		if (member == NULL ||
+			(member->fate != FATE_RERUN && member->fate != FATE_WAIT))
+			continue;
+		if (before != NULL && is_same_key(before, key))
+			tq_unique_error_rerun(&member->task, before->member);
+		if (key->is_held)
+			tq_unique_error_rerun(&member->task, key->key.task);
+		tq_unique_take(&member->task, &key->key);
+		before = key;
+	}
+}
+
+/* ---- decide ---- */
+
+/* Returns whether a task of a group ended for one of the reasons. */
+static bool
+is_wanted(const Repair *repair, const Member *member)
+{
+	if (!repair->is_group)
+		return true;
+	if (!is_unsuccessful(&member->last))
+		return false;
+	for (int i = 0; i < repair->nreasons; i++)
+	{
+		if (member->last.reason == repair->reasons[i])
+			return true;
+	}
+	return false;
+}
+
+/* Returns the number of the next run of a task that dependents wait for. */
+static int
+next_run(const Member *member)
+{
+	return member->last.state == TQ_STATE_PENDING ||
+				   member->last.state == TQ_STATE_RUNNING
+			   ? member->last.run_id
+			   : member->last.run_id + 1;
+}
+
+/*
+ * Returns whether the runs that a required task has had meet a dependency, which
+ * then stays met.
+ */
+static bool
+was_met(const TqDependency *edge, bool all_resolved)
+{
+	int n;
+	int found;
+	TqTask *required = tq_tasks_core(&edge->required, 1, &found);
+	TqHistoryRun *runs;
+
+	if (found == 0)
+		return true;
+	runs = tq_runs_history(&edge->required, 1, false, &n);
+	for (int i = 0; i < n; i++)
+	{
+		const TqRun *run = &runs[i].run;
+		bool is_final = tq_state_is_resolved(run->state) &&
+						(i + 1 == n ||
+						 !tq_created_is_retry(runs[i + 1].run.created));
+
+		if (is_final && run->run_id >= edge->from_run &&
+			(all_resolved || tq_dependency_counts(run, required->policy)))
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether a member waits for another task of the repair. */
+static bool
+is_reached(const Repair *repair, const TqDependency *edges, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const Member *required = find_member(repair, edges[i].required);
+
+		if (required != NULL && required->id != edges[i].dependent &&
+			required->fate != FATE_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the first dependency of a member, and how many it has. */
+static TqDependency *
+edges_of(const Repair *repair, int64 id, int *n)
+{
+	int low = 0;
+	int high = repair->nedges;
+
+	while (low < high)
+	{
+		int middle = (low + high) / 2;
+
+		if (repair->edges[middle].dependent < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*n = 0;
+	while (low + *n < repair->nedges &&
+		   repair->edges[low + *n].dependent == id)
+		(*n)++;
+	return repair->edges + low;
+}
+
+/*
+ * Finds the tasks of the repair: those at which it begins, and with `downstream`
+ * what depends on a task of the repair and is unsuccessful or unscheduled.  The
+ * passes are repeated until nothing changes, because a dependent may have a lower
+ * id than a task that it requires.
+ */
+static void
+mark(const Repair *repair)
+{
+	bool changed = true;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		Member *member = &repair->members[i];
+
+		if (member->is_start && is_wanted(repair, member))
+			member->fate = tq_state_verdict(member->last.state,
+											TQ_EVENT_RERUN) == TQ_VERDICT_APPLY
+							   ? FATE_RERUN
+							   : FATE_STAYS;
+	}
+	while (changed && repair->how->downstream)
+	{
+		changed = false;
+		for (int i = 0; i < repair->n; i++)
+		{
+			Member *member = &repair->members[i];
+			int n;
+			const TqDependency *edges = edges_of(repair, member->id, &n);
+
+			if (member->fate != FATE_NONE || !is_reached(repair, edges, n))
+				continue;
+			if (is_unsuccessful(&member->last))
+				member->fate = FATE_WAIT;
+			else if (member->last.state == TQ_STATE_UNSCHEDULED)
+				member->fate = FATE_STAYS;
+			changed = changed || member->fate != FATE_NONE;
+		}
+	}
+}
+
+/*
+ * Finds the dependencies that a member waits for: those on tasks of the repair,
+ * which are unmet again, and those that no run has met.  A dependency on the
+ * task itself is waived if the task has been pending.
+ */
+static void
+find_unmet(Repair *repair, Member *member)
+{
+	int n;
+	TqDependency *edges = edges_of(repair, member->id, &n);
+
+	member->unmet = palloc(sizeof(int64) * Max(n, 1));
+	member->nunmet = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const Member *required = find_member(repair, edges[i].required);
+		bool is_own = edges[i].required == member->id;
+		bool is_again = !is_own && required != NULL &&
+						required->fate != FATE_NONE;
+
+		if (is_own &&
+			!tq_transition_never_pending(member->id, member->last.run_id + 1))
+			continue;
+		if (!is_again && !is_own &&
+			was_met(&edges[i], member->task.all_resolved))
+			continue;
+		member->unmet[member->nunmet++] = edges[i].required;
+		if (!is_again)
+			continue;
+		repair->raised[repair->nraised] = edges[i];
+		repair->raised[repair->nraised++].from_run = next_run(required);
+	}
+}
+
+/*
+ * Decides which members wait.  Of a group, also those that were to be rerun but
+ * have unmet dependencies; without `downstream` they are left out.
+ */
+static void
+decide_waits(Repair *repair)
+{
+	repair->raised = palloc(sizeof(TqDependency) * Max(repair->nedges, 1));
+	for (int i = 0; i < repair->n; i++)
+	{
+		Member *member = &repair->members[i];
+		int nraised = repair->nraised;
+
+		if (member->fate != FATE_WAIT &&
+			!(member->fate == FATE_RERUN && repair->is_group))
+			continue;
+		find_unmet(repair, member);
+		member->fate = member->nunmet > 0 ? FATE_WAIT : FATE_RERUN;
+		if (member->fate != FATE_WAIT || repair->how->downstream)
+			continue;
+		member->fate = FATE_NONE;
+		repair->nraised = nraised;
+	}
+}
+
+/* ---- check ---- */
+
+static void
+refuse_deadline(const TqTask *task)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" is past its deadline",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
+			 errhint("Give \"deadline\", an interval from now.")));
+}
+
+/* Raises an error if a member that is to be changed cannot be. */
+static void
+check_member(const Repair *repair, const Member *member)
+{
+	if (repair->deadline == 0 && member->task.deadline < repair->now)
+		refuse_deadline(&member->task);
+	if (member->fate == FATE_STAYS)
+		return;
+	if (member->last.state == TQ_STATE_COMPLETED)
+		tq_task_check_payload(&member->task);
+	tq_task_check_runs(&member->task, &member->last);
+}
+
+/* Returns whether a task is in the group that is repaired. */
+static bool
+is_in_group(const Repair *repair, const TqTask *task)
+{
+	if (!repair->is_group)
+		return false;
+	return task->group_id == 0
+			   ? tq_slug_compare(&task->task_id, &repair->group) == 0
+			   : task->group_id == repair->group_id;
+}
+
+/*
+ * Returns whether a member gets the new deadline.  That of one that only waits as
+ * before is never moved back.
+ */
+static bool
+gets_deadline(const Repair *repair, const Member *member)
+{
+	return member->fate != FATE_NONE &&
+		   (member->is_start || member->fate != FATE_STAYS ||
+			member->task.deadline < repair->deadline);
+}
+
+/*
+ * Raises TQ403 unless the caller may rerun each task that becomes unscheduled or
+ * gets another deadline, except those of the group that is repaired.
+ */
+static void
+require_downstream(const Repair *repair)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(repair->n, 1));
+	TqNamedTask *named;
+	int n = 0;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+		bool changes = member->fate == FATE_WAIT ||
+					   (member->fate == FATE_STAYS && !member->is_start &&
+						repair->deadline != 0 &&
+						gets_deadline(repair, member));
+
+		if (changes && !is_in_group(repair, &member->task))
+			ids[n++] = member->id;
+	}
+	named = tq_tasks_by_id(ids, n, &n);
+	for (int i = 0; i < n; i++)
+		tq_require_change("rerun-task", &named[i]);
+}
+
+static void
+check(const Repair *repair)
+{
+	require_downstream(repair);
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+
+		if (member->fate == FATE_RERUN || member->fate == FATE_WAIT ||
+			(member->is_start && member->fate == FATE_STAYS))
+			check_member(repair, member);
+	}
+}
+
+/* ---- write ---- */
+
+/*
+ * Returns when a task expires with another deadline: as before, unless that is
+ * before the deadline; then as long after it as it was after the former one,
+ * which a total timeout does not count for.
+ */
+static TimestampTz
+expires_with(const TqTask *task, TimestampTz deadline)
+{
+	if (task->expires >= deadline)
+		return task->expires;
+	return Min(deadline + (task->expires -
+						   Max(task->deadline, task->defined_deadline)),
+			   tq_clock_latest());
+}
+
+/*
+ * Inserts the timers of the timeouts of a run that goes on with a later deadline:
+ * those that are not before the former deadline have none, because that would
+ * have resolved the task anyway.
+ */
+static void
+watch_again(Member *member, TimestampTz deadline)
+{
+	const TqPolicy *policy = tq_policy_get(member->task.policy);
+	TqRun *run = &member->last;
+	TqRunDetail detail = {0};
+	TimestampTz pending_end;
+	TimestampTz run_end;
+
+	if (member->fate != FATE_STAYS ||
+		(run->state != TQ_STATE_PENDING && run->state != TQ_STATE_RUNNING))
+		return;
+	(void) tq_detail_read(run, &detail);
+	pending_end = run->state == TQ_STATE_PENDING
+					  ? tq_policy_pending_until(policy, run->scheduled,
+												run->started,
+												detail.budget.pending_until)
+					  : DT_NOEND;
+	run_end = policy->run_timeout != TQ_OFF && run->started != 0
+				  ? tq_policy_after(run->started, policy->run_timeout)
+				  : DT_NOEND;
+	if (pending_end >= member->task.deadline && pending_end < deadline)
+		tq_timer_insert(TQ_TIMER_PENDING_TIMEOUT, pending_end,
+						&member->task.id, 1);
+	if (run_end >= member->task.deadline && run_end < deadline)
+		tq_timer_insert(TQ_TIMER_RUN_TIMEOUT, run_end, &member->task.id, 1);
+}
+
+/* Writes the new deadline, what follows for expiry, and the timers. */
+static void
+write_deadlines(Repair *repair)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(repair->n, 1));
+	int64 *late = palloc(sizeof(int64) * Max(repair->n, 1));
+	TimestampTz *due = palloc(sizeof(TimestampTz) * Max(repair->n, 1));
+	TimestampTz *expires = palloc(sizeof(TimestampTz) * Max(repair->n, 1));
+	int n = 0;
+	int nlate = 0;
+
+	if (repair->deadline == 0)
+		return;
+	for (int i = 0; i < repair->n; i++)
+	{
+		Member *member = &repair->members[i];
+		TqTask *task = &member->task;
+
+		if (!gets_deadline(repair, member))
+			continue;
+		watch_again(member, repair->deadline);
+		ids[n] = task->id;
+		due[n++] = repair->deadline;
+		if (task->expires >= repair->deadline)
+		{
+			task->deadline = repair->deadline;
+			continue;
+		}
+		task->expires = expires_with(task, repair->deadline);
+		task->deadline = repair->deadline;
+		late[nlate] = task->id;
+		expires[nlate++] = task->expires;
+		if (task->group_id != 0)
+			(void) tq_group_prolong(task->group_id,
+									tq_clock_add_ms(task->expires,
+													TQ_HOUR_MS));
+	}
+	tq_tasks_set_due(ids, due, n);
+	tq_tasks_set_expires(late, expires, nlate);
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(repair->deadline, tq_deadline_delay), ids,
+					n);
+}
+
+/* Makes a member unscheduled again. */
+static void
+write_wait(Member *member, TimestampTz now)
+{
+	TqTask *task = &member->task;
+
+	tq_failure_delete(task->id);
+	tq_count_rerun(task, &member->last);
+	tq_unscheduled_clear(task->id);
+	tq_unscheduled_insert(task->id, member->unmet, member->nunmet,
+						  task->all_resolved, member->last.run_id + 1);
+	tq_count_unscheduled(task);
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(task->deadline, tq_deadline_delay),
+					&task->id, 1);
+	if (tq_gate_may_have(task))
+		tq_gates_leave(&task->id, 1, now);
+	if (tq_policy_get(task->policy)->dead_letter)
+		(void) tq_dead_letter_delete(&task->task_id);
+}
+
+/* Writes the repair; returns how many tasks run again, or wait again. */
+static int64
+write_repair(Repair *repair)
+{
+	TqTransitions transitions = {.now = repair->now, .n = repair->n};
+	int64 count = 0;
+
+	write_deadlines(repair);
+	tq_dependencies_set_from_run(repair->raised, repair->nraised);
+	for (int i = 0; i < repair->n; i++)
+	{
+		Member *member = &repair->members[i];
+
+		if (member->fate == FATE_WAIT)
+			write_wait(member, repair->now);
+		else if (member->fate == FATE_RERUN ||
+				 (member->is_start && member->fate == FATE_STAYS))
+		{
+			if (!tq_transition_repair(&transitions, &member->task,
+									  &member->last,
+									  repair->is_group ||
+										  repair->how->downstream))
+				continue;
+			if (tq_policy_get(member->task.policy)->dead_letter)
+				(void) tq_dead_letter_delete(&member->task.task_id);
+		}
+		else
+			continue;
+		count++;
+		CHECK_FOR_INTERRUPTS();
+	}
+	tq_transitions_finish(&transitions);
+	return count;
+}
+
+/* ---- calls ---- */
+
+/* Returns the deadline that a call gives, 0 if none. */
+static TimestampTz
+deadline_of(const TqRepairHow *how, TimestampTz now)
+{
+	TimestampTz deadline;
+
+	if (how->deadline == NULL)
+		return 0;
+	deadline = tq_clock_add_interval(now, how->deadline);
+	if (deadline <= now ||
+		deadline > tq_clock_add_ms(now, (int64) tq_max_deadline * 1000))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("deadline is out of range"),
+			 errdetail(
+				 "It is %s, and may be above 0 and at most %d seconds (tq.max_deadline).",
+				 tq_clock_interval_text(how->deadline), tq_max_deadline),
+			 errhint("Give an interval from now.")));
+	return deadline;
+}
+
+/* Makes a repair whose starts are known. */
+static int64
+run(Repair *repair)
+{
+	int n;
+	const int64 *ids;
+
+	repair->deadline = deadline_of(repair->how, repair->now);
+	collect(repair);
+	lock_keys(repair);
+	while (ids = find_locks(repair, &n), !are_locked(repair, ids, n))
+	{
+		lock_more(repair, ids, n);
+		collect(repair);
+		lock_keys(repair); /* of what is new */
+	}
+	mark(repair);
+	decide_waits(repair);
+	check(repair);
+	take_keys(repair);
+	return write_repair(repair);
+}
+
+/* Reruns a task with another deadline, or with what depends on it. */
+void
+tq_repair_task(const TqTask *task, const TqRepairHow *how, TimestampTz now)
+{
+	int64 start = task->id;
+	Repair repair = {.how = how, .now = now, .starts = &start, .nstarts = 1};
+
+	(void) run(&repair);
+	if (repair.n == 0)
+		tq_error_missing_task(&task->task_id);
+}
+
+/*
+ * Reruns the tasks of a group that ended for these reasons, and returns how many
+ * run again, or wait again.
+ */
+int64
+tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
+				const TqResolved *reasons, int nreasons, TimestampTz now)
+{
+	TqGroup group;
+	Repair repair = {.how = how,
+					 .now = now,
+					 .is_group = true,
+					 .reasons = reasons,
+					 .nreasons = nreasons};
+
+	tq_group_get(slug, &group);
+	tq_require_group("retry-task-group", slug, group.scheduler_id);
+	repair.group = *slug;
+	repair.group_id = group.id;
+	repair.starts = tq_group_ended(&group, reasons, nreasons, &repair.nstarts);
+	return run(&repair);
+}

@@ -1,0 +1,412 @@
+/*
+ * sweep.c
+ *	  Deletes resolved tasks that are no longer needed: by retention, or by a
+ *	  purge (doc/spec/taskcluster.md 8.4).
+ *
+ * There is no index on the end of tasks, which each resolution would have to
+ * write.  A sweep reads tasks in order of their ids, hence nearly of their
+ * creation, some thousand index entries at a time, and looks up the last run of
+ * those that may go.
+ *
+ * A task goes only if no unresolved task depends on it, and its group has no
+ * unresolved task.  That is checked twice: first without locks, so that a pass
+ * writes nothing for tasks that stay; then for the tasks whose current rows
+ * were locked, with a newer snapshot.  The lock excludes a rerun.  It also
+ * excludes a new dependent: that locks the required task in share mode, unless
+ * it was completed so recently that no retention can be over (dependency.c).
+ * Nothing waits: tasks that another session has locked are left to the next
+ * pass.  A task that joins the group in the same moment comes after the sweep.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../events/events.h"
+#include "../lifecycle/lifecycle.h"
+#include "../rows/rows.h"
+#include "../rules/rules.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "operations.h"
+
+/* Index entries that a batch reads, those of deleted tasks included. */
+#define READ_ENTRIES 5000
+
+#define BATCH_DELETES 1000 /* tasks that a purge deletes by a statement */
+
+/* ---- which tasks ---- */
+
+/* Returns the rule for the tasks whose retention is over. */
+TqSweepRule
+tq_sweep_by_retention(TimestampTz now)
+{
+	TqRetention otherwise = tq_queue_settings_shortest(
+		tq_retention_of(&tq_policy_plain, 0));
+	int64 shortest = Min(otherwise.completed, otherwise.failed);
+	int n;
+	int32 *policies = tq_policies_that_retain(&n);
+
+	for (int i = 0; i < n; i++)
+	{
+		TqRetention kept = tq_policy_retention(tq_policy_get(policies[i]),
+											   otherwise);
+
+		shortest = Min(shortest, Min(kept.completed, kept.failed));
+	}
+	return (TqSweepRule){.by_retention = true,
+						 .shortest_ms = shortest,
+						 .ended = tq_retention_published_before(now)};
+}
+
+/* Returns whether a task is old enough to be deleted by retention. */
+static bool
+is_old(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
+{
+	return tq_clock_add_ms(task->created, rule->shortest_ms) <= now;
+}
+
+/* Returns whether a task may be deleted, whatever its last run is. */
+static bool
+may_go(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
+{
+	if (!rule->by_retention)
+		return task->queue == rule->queue;
+	return !task->expires_given && is_old(rule, task, now);
+}
+
+/* Returns whether a task with this last run is to be deleted. */
+static bool
+must_go(const TqSweepRule *rule, const TqTask *task, const TqRun *run,
+		TimestampTz now)
+{
+	TqRetention kept;
+
+	if (!tq_state_is_resolved(run->state))
+		return false;
+	if (!rule->by_retention)
+		return rule->of[run->state] && run->resolved <= rule->until;
+	kept = tq_retention_of(tq_policy_get(task->policy), task->queue);
+	return run->resolved < rule->ended &&
+		   tq_clock_add_ms(run->resolved, run->state == TQ_STATE_COMPLETED
+											  ? kept.completed
+											  : kept.failed) <= now;
+}
+
+/* ---- groups ---- */
+
+/*
+ * Groups for which the check took long.  A check reads all tasks of the group
+ * until it finds an unresolved one; without these entries, each batch of a
+ * large group would read it again.  The result is used for ten times as long as
+ * the check took.
+ */
+typedef struct LargeGroup
+{
+	int64 id; /* 0: not used */
+	bool is_active;
+	TimestampTz until;
+} LargeGroup;
+
+#define LARGE_GROUPS 16
+#define LARGE_US 10000 /* a check that takes longer is kept */
+#define KEPT_RATIO 10
+
+static LargeGroup large_groups[LARGE_GROUPS];
+
+/* Keeps the result of a check that took so long. */
+static void
+keep_large(int64 id, bool is_active, int64 us, TimestampTz now)
+{
+	static int next = 0;
+
+	if (us < LARGE_US)
+		return;
+	large_groups[next] = (LargeGroup){id, is_active, now + us * KEPT_RATIO};
+	next = (next + 1) % LARGE_GROUPS;
+}
+
+static const LargeGroup *
+find_large(int64 id, TimestampTz now)
+{
+	for (int i = 0; i < LARGE_GROUPS; i++)
+	{
+		const LargeGroup *group = &large_groups[i];
+
+		if (group->id == id && now < group->until)
+			return group;
+	}
+	return NULL;
+}
+
+/* Returns whether a group has an unresolved task. */
+static bool
+check_group(int64 id, const TqSlug *slug, TimestampTz now)
+{
+	const LargeGroup *kept = find_large(id, now);
+	TqGroup group = {.id = id, .task_group_id = *slug};
+	TqMember member = {.id = 0};
+	TimestampTz began;
+	bool is_active;
+
+	if (kept != NULL)
+		return kept->is_active;
+	began = tq_clock_now();
+	is_active = tq_group_first_unresolved(&group, &member);
+	keep_large(id, is_active, tq_clock_now() - began, now);
+	return is_active;
+}
+
+/* A group of some tasks of a batch. */
+typedef struct BatchGroup
+{
+	int64 id;
+	bool is_active;
+} BatchGroup;
+
+static HTAB *
+make_groups(void)
+{
+	HASHCTL control = {.keysize = sizeof(int64),
+					   .entrysize = sizeof(BatchGroup),
+					   .hcxt = CurrentMemoryContext};
+
+	return hash_create("tq groups of a sweep", 64, &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Returns whether a group has an unresolved task, from the batch if known. */
+static bool
+is_active(HTAB *groups, int64 id, const TqSlug *slug, TimestampTz now)
+{
+	bool found;
+	BatchGroup *group = hash_search(groups, &id, HASH_ENTER, &found);
+
+	if (!found)
+		group->is_active = check_group(id, slug, now);
+	return group->is_active;
+}
+
+/*
+ * Returns whether the group of a task has an unresolved task.  The group named
+ * after a task has no other task unless it has a row.
+ */
+static bool
+is_in_active_group(HTAB *groups, const TqTask *task, TimestampTz now)
+{
+	TqSlug slug;
+	TqGroup *own;
+	int found;
+
+	if (task->group_id != 0)
+	{
+		slug = tq_group_slug(task->group_id, NULL);
+		return is_active(groups, task->group_id, &slug, now);
+	}
+	own = tq_groups_by_slug(&task->task_id, 1, &found);
+	return found > 0 && is_active(groups, own->id, &task->task_id, now);
+}
+
+/* ---- a batch ---- */
+
+/*
+ * Removes tasks on which an unresolved task depends, and those in a group that
+ * has one; returns how many are left.
+ */
+static int
+remove_needed(TqTask *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	HTAB *groups = make_groups();
+	int64 *needed;
+	int nneeded;
+	int left = 0;
+
+	if (n == 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	needed = tq_dependencies_needed(ids, n, &nneeded);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&tasks[i].id, needed, nneeded, sizeof(int64),
+					tq_compare_ids) == NULL &&
+			!is_in_active_group(groups, &tasks[i], now))
+			tasks[left++] = tasks[i];
+	}
+	hash_destroy(groups);
+	return left;
+}
+
+/* Removes tasks that do not go by this rule; returns how many are left. */
+static int
+keep_those_that_go(const TqSweepRule *rule, TqTask *tasks, int n,
+				   TimestampTz now)
+{
+	TqRunReader *reader = tq_run_reader_begin();
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run;
+
+		if (may_go(rule, &tasks[i], now) &&
+			tq_run_reader_last(reader, tasks[i].id, &run) &&
+			must_go(rule, &tasks[i], &run, now))
+			tasks[left++] = tasks[i];
+	}
+	tq_run_reader_end(reader);
+	return left;
+}
+
+/*
+ * Locks the current rows of these tasks, except those that another session has
+ * locked or that have become unresolved; returns how many are left.
+ */
+static int
+lock_resolved(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run;
+
+		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &run) &&
+			must_go(rule, &tasks[i], &run, now))
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
+/*
+ * Deletes those of these tasks that are not needed; returns how many.  Changes
+ * the array.
+ */
+int
+tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	const TqRun resolved = {.state = TQ_STATE_COMPLETED};
+
+	n = remove_needed(tasks, n, now);
+	n = lock_resolved(rule, tasks, n, now);
+	n = remove_needed(tasks, n, now);
+	if (n == 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+	{
+		ids[i] = tasks[i].id;
+		tq_count_deleted(&tasks[i], &resolved);
+	}
+	tq_artifacts_delete_of_tasks(ids, n);
+	return tq_tasks_delete(ids, n);
+}
+
+/* The same for tasks of which only the ids are known. */
+int
+tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids, int n,
+					TimestampTz now)
+{
+	TqTask *tasks = tq_tasks_core(ids, n, &n);
+
+	n = keep_those_that_go(rule, tasks, n, now);
+	return tq_sweep_delete(rule, tasks, n, now);
+}
+
+/* Returns whether any of these tasks is old enough for a retention. */
+static bool
+has_old(const TqSweepRule *rule, const TqTask *tasks, int n, TimestampTz now)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (is_old(rule, &tasks[i], now))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Reads tasks behind the id *after, which is moved on, into going[], up to `max`
+ * that go by the rule; returns how many.  Stops when there are more than half as
+ * many, so that no task is read again for the next batch, and after READ_ENTRIES
+ * index entries.  Clears *more at the end: there is no further task, or by
+ * retention only young ones.
+ */
+static int
+read_going(const TqSweepRule *rule, TqTask *going, int max, TimestampTz now,
+		   int64 *after, bool *more)
+{
+	int n = 0;
+	int entries = 0;
+	bool has_read = false;
+	bool is_any_old = !rule->by_retention;
+
+	do
+	{
+		int found;
+		TqTask *tasks = tq_tasks_after(after, max - n, &found, more);
+
+		entries += max - n;
+		has_read = has_read || found > 0;
+		is_any_old = is_any_old || has_old(rule, tasks, found, now);
+		found = keep_those_that_go(rule, tasks, found, now);
+		memcpy(&going[n], tasks, sizeof(TqTask) * found);
+		n += found;
+		pfree(tasks);
+	} while (*more && n <= max / 2 && entries < READ_ENTRIES);
+	if (has_read && !is_any_old)
+		*more = false;
+	return n;
+}
+
+/*
+ * Returns up to `max` tasks that go by the rule, if they are not needed, of the
+ * next ones behind the id *after, which is moved on.  Clears *more at the end:
+ * there is no further task, or by retention only young ones.
+ */
+TqTask *
+tq_sweep_find(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
+			  int *found, bool *more)
+{
+	int most = Min(max, READ_ENTRIES);
+	TqTask *going = palloc(sizeof(TqTask) * most);
+
+	*found = read_going(rule, going, most, now, after, more);
+	return going;
+}
+
+/*
+ * Deletes up to `max` of all tasks that go by the rule, in this transaction;
+ * returns how many.
+ */
+int64
+tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "tq sweep",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(scratch);
+	int64 after = 0;
+	int64 deleted = 0;
+	bool more = true;
+	TqTask *tasks;
+	int n;
+
+	while (more && deleted < max)
+	{
+		CHECK_FOR_INTERRUPTS();
+		tasks = tq_sweep_find(rule, Min(max - deleted, BATCH_DELETES), now,
+							  &after, &n, &more);
+		deleted += tq_sweep_delete(rule, tasks, n, now);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+	return deleted;
+}
