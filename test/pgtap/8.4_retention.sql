@@ -171,7 +171,6 @@ SELECT tq.cancel_task(pg_temp.id('pdep'));
 SELECT is(tq.purge('test/q-p1', older_than => '0'), 1::bigint, '2.18 purge: when that is resolved');
 SELECT pg_temp.throws(format('SELECT tq.purge(%s)', args), 'TQ400', '2.18 purge refuses ' || args)
 FROM unnest(ARRAY['''x/y/z''', '''t/q'', ''{pending}''', '''t/q'', ''{""}''', '''t/q'', ''{NULL}''', '''t/q'', NULL', '''t/q'', older_than => ''-1 s''', '''t/q'', max => 0', '''t/q'', max => 1000001']) AS args;
-ROLLBACK TO s;
 
 SELECT * FROM finish();
 ROLLBACK;
