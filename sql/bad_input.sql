@@ -34,7 +34,7 @@ INSERT INTO better VALUES (NULL, 'payload', $$'{"a": 1}'$$), (NULL, 'task_id', $
 	('on_group_resolved', 'retry', $$5$$), ('resolve', 'reason', $$'failed'$$), ('resolve_lines', 'reason', $$'failed'$$), ('worker_removed', 'reason', $$'gone'$$),
 	('list_dependent_tasks', 'after', $$'u_______QAGAAAAAAAAAAA'$$), ('list_task_group', 'after', $$'a_______QAGAAAAAAAAAAA'$$), ('list_dead_letters', 'after', $$'a_______QAGAAAAAAAAAAA'$$),
 	('list_pending_tasks', 'after', $$'1'$$), ('list_claimed_tasks', 'after', $$'1.1'$$), ('list_workers', 'after', $$'a/b'$$), ('list_task_queues', 'after', $$'regress/d'$$),
-	('list_worker_types', 'after', $$'d'$$), ('list_provisioners', 'after', $$'a'$$), ('list_artifacts', 'after', $$'a'$$), ('list_latest_artifacts', 'after', $$'a'$$);
+	('list_artifacts', 'after', $$'a'$$), ('list_latest_artifacts', 'after', $$'a'$$);
 
 -- A successful call of each function, argument by argument; and of inner ones
 CREATE TEMP TABLE argument (fn text, place serial, arg text, good text, otherwise text, proc oid);
@@ -157,7 +157,8 @@ WHERE proargtypes[array_position(proargnames, arg) - 1] = 'jsonb'::regtype AND p
 -- What only bodies of functions call answers NULL, or refuses it
 SELECT count(*) > 10 AS many, count(*) FILTER (WHERE code = '42883') AS missing
 FROM pg_proc AS p, pg_temp.answer(format('SELECT * FROM tq_internal.%I(%s)', proname, (
-	SELECT string_agg(format('NULL::%s', CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ') FROM unnest(proargtypes) t))) a
+	SELECT string_agg(format('%sNULL::%s', CASE WHEN n = pronargs AND provariadic <> 0 THEN 'VARIADIC ' END, CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ')
+	FROM unnest(proargtypes) WITH ORDINALITY AS u (t, n)))) a
 WHERE pronamespace = 'tq_internal'::regnamespace AND (prosrc ~ '^tq_(sql|body)_' OR prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql'));
 DELETE FROM errors WHERE code !~ '^TQ4';
 

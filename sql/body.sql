@@ -23,7 +23,7 @@ SELECT pg_temp.context('SELECT tq.get_task_queue(''regress/none'')');
 SELECT pg_temp.context('SELECT tq.get_task_queue(NULL)');
 SELECT pg_temp.context('SELECT pg_temp.get(''regress/none'')');
 -- as the functions in C have
-SELECT pg_temp.context('SELECT tq.pending_tasks(NULL)');
+SELECT pg_temp.context('SELECT tq.task_queue_counts(NULL)');
 
 -- tq_read: one snapshot, and no change
 CREATE FUNCTION pg_temp.write() RETURNS void LANGUAGE tq_read AS $$ BEGIN DELETE FROM tq_internal.scope_grant; END $$;

@@ -7,7 +7,7 @@
 
 SELECT count(tq.enqueue('regress/w', jsonb_build_object('n', n), task_id => pg_temp.id('t' || n), priority => priority))
 FROM (VALUES (1, 'lowest'), (2, 'high'), (3, 'lowest'), (4, 'highest'), (5, 'high')) x (n, priority);
-SELECT tq.pending_tasks('regress/w'), tq.task_queue_counts('regress/w');
+SELECT (tq.task_queue_counts('regress/w') -> 'pendingTasks')::bigint, tq.task_queue_counts('regress/w');
 
 -- What a worker gets
 SELECT task_id, run_id, worker_group, worker_id, payload, credentials FROM tq.claim_work('regress/w', 'g', 'w');
@@ -15,7 +15,7 @@ SELECT task_id, run_id, payload FROM tq.claim_work('regress/w', 'g', 'w', 3);
 SELECT task_id, run_id, payload FROM tq.claim_work('regress/w', 'g', 'w', 3);
 SELECT task_id, run_id, payload FROM tq.claim_work('regress/w', 'g', 'w');
 SELECT task_id FROM tq.claim_work('regress/other', 'g', 'w');
-SELECT tq.pending_tasks('regress/w'), tq.task_queue_counts('regress/w');
+SELECT (tq.task_queue_counts('regress/w') -> 'pendingTasks')::bigint, tq.task_queue_counts('regress/w');
 SELECT pg_temp.brief(tq.status(pg_temp.id('t1')));
 SELECT jsonb_object_keys(tq.status(pg_temp.id('t1')) -> 'runs' -> 0) AS key ORDER BY 1;
 -- one claim timer a call, for all that it claimed, soon after; that of a single claim is left to the publisher
@@ -61,22 +61,22 @@ SET tq.clock_offset = '25 hours';
 SELECT * FROM pg_temp.answer($$SELECT tq.reclaim_task(pg_temp.id('t6'), 0)$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.claim_task(pg_temp.id('pend'), 0, 'g', 'w')$$);
 SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w');
-SELECT tq.pending_tasks('regress/x');
+SELECT (tq.task_queue_counts('regress/x') -> 'pendingTasks')::bigint;
 RESET tq.clock_offset;
 
 -- A quarantined worker gets no new run, but keeps its claims
-SELECT * FROM pg_temp.answer($$SELECT tq.quarantine_worker('regress', 'x', 'g', 'unknown', '2100-01-01')$$);
-SELECT * FROM pg_temp.answer($$SELECT tq.get_worker('regress', 'x', 'g', 'unknown')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.quarantine_worker('regress/x', 'g', 'unknown', '2100-01-01')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.get_worker('regress/x', 'g', 'unknown')$$);
 SELECT tq.enqueue('regress/x', task_id => pg_temp.id('held'), priority => 'high');
 SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w');
-SELECT replace(pg_temp.stable(jsonb_pretty(tq.quarantine_worker('regress', 'x', 'g', 'w', '2100-01-01', 'smells of smoke'))), session_user, '<user>') AS worker;
+SELECT replace(pg_temp.stable(jsonb_pretty(tq.quarantine_worker('regress/x', 'g', 'w', '2100-01-01', 'smells of smoke'))), session_user, '<user>') AS worker;
 SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w');
 SELECT task_id FROM tq.claim_task(pg_temp.id('pend'), 0, 'g', 'w');
 SELECT task_id FROM tq.reclaim_task(pg_temp.id('held'), 0);
 SELECT pg_temp.brief(tq.report_completed(pg_temp.id('held'), 0));
-SELECT replace(pg_temp.stable(jsonb_pretty(tq.quarantine_worker('regress', 'x', 'g', 'w', '2020-01-01'))), session_user, '<user>') AS worker;
+SELECT replace(pg_temp.stable(jsonb_pretty(tq.quarantine_worker('regress/x', 'g', 'w', '2020-01-01'))), session_user, '<user>') AS worker;
 SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w');
-SELECT jsonb_object_keys(tq.get_worker('regress', 'x', 'g', 'w')) AS key ORDER BY 1;
+SELECT jsonb_object_keys(tq.get_worker('regress/x', 'g', 'w')) AS key ORDER BY 1;
 
 -- Claims that are rolled back
 SELECT tq.enqueue('regress/r', task_id => pg_temp.id('r1'));

@@ -74,11 +74,11 @@ RESET ROLE;
 
 -- One message of the log, when it is published
 DO $$ BEGIN
-	WHILE NOT EXISTS (SELECT FROM tq.messages(0, 1, 'task-defined')) LOOP
+	WHILE NOT EXISTS (SELECT FROM tq.messages(max => 1, exchange => 'task-defined')) LOOP
 		PERFORM pg_sleep(0.005);
 	END LOOP;
 END $$;
-SELECT min(id) AS id FROM tq.messages(0, 1000, 'task-defined') \gset
+SELECT min(id) AS id FROM tq.messages(exchange => 'task-defined') \gset
 SET ROLE regress_tq_clerk;
 SELECT exchange FROM tq.message(:id);
 SELECT exchange FROM tq.message(1000000000);

@@ -35,7 +35,7 @@ CREATE FUNCTION pg_temp.facts(state text, queue text, more jsonb DEFAULT '{}') R
 			'metadata', '{"name": "secret", "description": "secret", "owner": "tq", "source": "https://example.com/"}'::jsonb))
 	FROM state AS s, CAST(current_setting('tq.clock_offset') AS interval) AS shift,
 		LATERAL (SELECT jsonb_build_object('t', pg_temp.id(s.letter), 'g', pg_temp.id('g' || s.letter), 'd', pg_temp.id('d' || s.letter), 'u', pg_temp.id('u' || s.letter),
-			'n', pg_temp.id('n' || s.letter), 'c', pg_temp.id('c'), 'q', queue, 'provisioner', split_part(queue, '/', 1), 'type', split_part(queue, '/', 2),
+			'n', pg_temp.id('n' || s.letter), 'c', pg_temp.id('c'), 'q', queue,
 			'soon', now() + shift + interval '1 hour') || more) AS f (fact)
 	WHERE s.name = facts.state
 $$;

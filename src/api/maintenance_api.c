@@ -31,7 +31,6 @@
 
 PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
-PG_FUNCTION_INFO_V1(tq_maintenance_activity_shown);
 PG_FUNCTION_INFO_V1(tq_start_maintenance);
 PG_FUNCTION_INFO_V1(tq_clock_now_sql);
 PG_FUNCTION_INFO_V1(tq_expired_claims);
@@ -293,7 +292,7 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
  * last failure, at failed_at.  This function is for views, and checks no scope.
  */
 Datum
-tq_maintenance_activity_shown(PG_FUNCTION_ARGS)
+tq_maintenance_activity(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	int slot = tq_slot_running();
@@ -315,14 +314,6 @@ tq_maintenance_activity_shown(PG_FUNCTION_ARGS)
 					 activity.failing ? "failing" : "ok", &activity, true);
 	}
 	return (Datum) 0;
-}
-
-/* maintenance_activity() of schema tq */
-Datum
-tq_maintenance_activity(PG_FUNCTION_ARGS)
-{
-	require("queue:health");
-	return tq_maintenance_activity_shown(fcinfo);
 }
 
 /*

@@ -226,19 +226,19 @@ require_read(TqExchange exchange)
 }
 
 /*
- * messages(after bigint, max int, exchange text, pattern text) -> rows of
+ * messages(exchange text, pattern text, after bigint, max int) -> rows of
  * tq.exchange_message
  */
 Datum
 tq_messages(PG_FUNCTION_ARGS)
 {
-	int64 after = id_arg(fcinfo, 0, "after");
-	int max = tq_arg_max(fcinfo, 1);
 	TqFilter filter = {
-		.exchange = PG_ARGISNULL(2)
+		.exchange = PG_ARGISNULL(0)
 						? TQ_EXCHANGE_NONE
-						: exchange_of(tq_arg_text(fcinfo, 2, "exchange"))};
-	char *pattern = pattern_arg(fcinfo, 3, "pattern");
+						: exchange_of(tq_arg_text(fcinfo, 0, "exchange"))};
+	char *pattern = pattern_arg(fcinfo, 1, "pattern");
+	int64 after = id_arg(fcinfo, 2, "after");
+	int max = tq_arg_max(fcinfo, 3);
 	int64 upto;
 
 	InitMaterializedSRF(fcinfo, 0);

@@ -17,24 +17,7 @@
 #include "../util/util.h"
 #include "api.h"
 
-PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);
-
-/* pending_tasks(task_queue_id text) -> bigint; 0 for an unknown queue */
-Datum
-tq_pending_tasks(PG_FUNCTION_ARGS)
-{
-	char *name = tq_arg_task_queue_id(fcinfo, 0);
-	int32 queue;
-	int64 pending;
-
-	tq_call_begin(true);
-	tq_access_require(tq_need("queue:pending-count:%s", name));
-	queue = tq_queue_find(name);
-	pending = queue == 0 ? 0 : tq_count_pending(queue, tq_clock_now());
-	tq_call_end();
-	PG_RETURN_INT64(pending);
-}
 
 /*
  * task_queue_counts(task_queue_id text) -> {..., pendingTasks, claimedTasks}

@@ -1,7 +1,7 @@
 /*
  * view_api.c
  *	  SQL functions that show rows of a view to callers with the scope: why,
- *	  health, top, status_row, queue_counts.
+ *	  health, top.
  *
  * The views show everything, so only few roles may read them.  These functions
  * check a scope, and read the view with the rights of the owner.
@@ -30,8 +30,6 @@ PG_FUNCTION_INFO_V1(tq_why);
 PG_FUNCTION_INFO_V1(tq_may_see_statements);
 PG_FUNCTION_INFO_V1(tq_health);
 PG_FUNCTION_INFO_V1(tq_top);
-PG_FUNCTION_INFO_V1(tq_status_row);
-PG_FUNCTION_INFO_V1(tq_queue_counts);
 
 /*
  * Returns the rows of a query with at most one parameter.  The server plans it
@@ -112,34 +110,6 @@ tq_rate_until(PG_FUNCTION_ARGS)
 	if (until == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(until);
-}
-
-/* status_row(task_id slugid) -> a row of tq.task_overview */
-Datum
-tq_status_row(PG_FUNCTION_ARGS)
-{
-	return show_task(
-		fcinfo, "SELECT o.* FROM tq.task_overview o WHERE o.task_id = $1");
-}
-
-/*
- * queue_counts(task_queue_id text) -> a row of tq.queue_overview, or none if
- * there is no such queue
- */
-Datum
-tq_queue_counts(PG_FUNCTION_ARGS)
-{
-	char *name = tq_arg_task_queue_id(fcinfo, 0);
-
-	InitMaterializedSRF(fcinfo, 0);
-	tq_call_begin(true);
-	tq_access_require(tq_need_all(2, tq_need("queue:pending-count:%s", name),
-								  tq_need("queue:claimed-count:%s", name)));
-	put_rows(fcinfo,
-			 "SELECT o.* FROM tq.queue_overview o WHERE o.task_queue_id = $1",
-			 1, TEXTOID, CStringGetTextDatum(name));
-	tq_call_end();
-	return (Datum) 0;
 }
 
 /* health() -> (name, ok, detail, hint): a row for each check */

@@ -290,8 +290,8 @@ tq_claim_task(PG_FUNCTION_ARGS)
 }
 
 /*
- * reclaim_task(task_id slugid, run_id int, credentials jsonb, wait interval
- * 0..60 s) -> tq.claim without payload (2.10).  Raises TQ409 as soon as the run
+ * reclaim_task(task_id slugid, run_id int, wait interval 0..60 s, credentials
+ * jsonb) -> tq.claim without payload (2.10).  Raises TQ409 as soon as the run
  * is not running any more.
  */
 Datum
@@ -299,8 +299,8 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
-	TqCredentials *credentials = tq_arg_credentials(fcinfo, 2);
-	int64 wait_ms = tq_arg_wait(fcinfo, 3, CLAIM_WAIT_MAX_MS);
+	int64 wait_ms = tq_arg_wait(fcinfo, 2, CLAIM_WAIT_MAX_MS);
+	TqCredentials *credentials = tq_arg_credentials(fcinfo, 3);
 	MemoryContext outer = CurrentMemoryContext;
 	TupleDesc desc;
 	TqClaim claim;
@@ -449,30 +449,30 @@ read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 }
 
 /*
- * report_completed(task_id slugid, run_id int, credentials, result jsonb) ->
+ * report_completed(task_id slugid, run_id int, result jsonb, credentials) ->
  * status (2.11)
  */
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_COMPLETED, 2);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_COMPLETED, 3);
 
-	report.result = tq_arg_result(fcinfo, 3, "result");
+	report.result = tq_arg_result(fcinfo, 2, "result");
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
 /*
- * report_failed(task_id slugid, run_id int, credentials, error jsonb,
- * retry_delay interval, retries_left int, error_message text) -> status (2.11;
+ * report_failed(task_id slugid, run_id int, error jsonb, retry_delay interval,
+ * retries_left int, error_message text, credentials) -> status (2.11;
  * doc/spec/policy.md 4, 7)
  */
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_FAILED, 2);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_FAILED, 6);
 
-	report.error = tq_arg_error(fcinfo, 3, 6);
-	read_retry(fcinfo, 4, &report);
+	report.error = tq_arg_error(fcinfo, 2, 5);
+	read_retry(fcinfo, 3, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
@@ -486,21 +486,21 @@ refuse_reason(const char *reason, const char *choices)
 }
 
 /*
- * report_exception(task_id slugid, run_id int, reason text, credentials, error
- * jsonb, retry_delay interval, retries_left int, error_message text) -> status
- * (2.12; doc/spec/policy.md 4, 7)
+ * report_exception(task_id slugid, run_id int, reason text, error jsonb,
+ * retry_delay interval, retries_left int, error_message text, credentials) ->
+ * status (2.12; doc/spec/policy.md 4, 7)
  */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 3);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 7);
 	char *name = tq_arg_text(fcinfo, 2, "reason");
 
 	report.reason = tq_resolved_parse(name);
 	if (!tq_resolved_is_reportable(report.reason))
 		refuse_reason(name, TQ_EXCEPTION_REASONS);
-	report.error = tq_arg_error(fcinfo, 4, 7);
-	read_retry(fcinfo, 5, &report);
+	report.error = tq_arg_error(fcinfo, 3, 6);
+	read_retry(fcinfo, 4, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 

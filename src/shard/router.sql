@@ -709,7 +709,7 @@ CREATE FUNCTION tq_shard_internal.later(one jsonb, other jsonb) RETURNS jsonb
 	END;
 COMMENT ON FUNCTION tq_shard_internal.later(jsonb, jsonb) IS 'what two shards know about a worker or a queue, as one';
 
-@for get_worker get_task_queue get_worker_type get_provisioner@
+@for get_worker get_task_queue@
 @it:at@
 @it@
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -760,7 +760,7 @@ BEGIN
 	END LOOP;
 	IF quarantine_until > clock_timestamp() THEN
 		FOREACH place IN ARRAY unknown LOOP
-			PERFORM tq_shard_internal.declare_worker_at(1024 + place, provisioner_id, worker_type, worker_group, worker_id, quarantine_until);
+			PERFORM tq_shard_internal.declare_worker_at(1024 + place, task_queue_id, worker_group, worker_id, quarantine_until);
 			PERFORM tq_shard_internal.quarantine_worker_at(1024 + place, @quarantine_worker:names@);
 		END LOOP;
 	END IF;
@@ -776,16 +776,6 @@ $$;
 		FROM tq_shard_internal.task_queue_counts_all(task_queue_id) AS c;
 	END;
 @task_queue_counts:comment@
-
-@queue_counts:all@
-@queue_counts@
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT c.task_queue_id, sum(c.pending)::bigint, sum(c.delayed)::bigint, sum(c.running)::bigint, min(c.oldest),
-			sum(c.workers)::bigint, sum(c.quarantined)::bigint, sum(c.waiters)::bigint, max(c.last_date_active), bool_or(c.paused), (array_agg(c.limits))[1]
-		FROM tq_shard_internal.queue_counts_all(queue_counts.task_queue_id) AS c
-		GROUP BY c.task_queue_id;
-	END;
-@queue_counts:comment@
 
 -- The place in a list of runs is that on each shard: "0=17 2=4".
 CREATE FUNCTION tq_shard_internal.page_at(after text, shard int) RETURNS text
@@ -870,33 +860,13 @@ $$;
 	END;
 @list_task_queues:comment@
 
-@list_worker_types:all@
-@list_worker_types@
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT q.task_queue_id, q.provisioner_id, q.worker_type, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
-		FROM tq_shard_internal.list_worker_types_all(list_worker_types.provisioner_id, after, list_worker_types.max) AS q
-		GROUP BY q.task_queue_id, q.provisioner_id, q.worker_type, q.description, q.stability, q.page
-		ORDER BY q.page COLLATE "C" LIMIT GREATEST(list_worker_types.max, 1);
-	END;
-@list_worker_types:comment@
-
-@list_provisioners:all@
-@list_provisioners@
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT q.provisioner_id, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
-		FROM tq_shard_internal.list_provisioners_all(after, list_provisioners.max) AS q
-		GROUP BY q.provisioner_id, q.description, q.stability, q.page
-		ORDER BY q.page COLLATE "C" LIMIT GREATEST(list_provisioners.max, 1);
-	END;
-@list_provisioners:comment@
-
 @list_workers:all@
 @list_workers@
 	LANGUAGE sql BEGIN ATOMIC
 		SELECT w.worker_group, w.worker_id, min(w.first_claim), max(w.last_date_active),
 			(array_agg(w.latest_task_id ORDER BY w.last_date_active DESC NULLS LAST))[1],
 			(array_agg(w.latest_run_id ORDER BY w.last_date_active DESC NULLS LAST))[1], max(w.quarantine_until), w.page
-		FROM tq_shard_internal.list_workers_all(provisioner_id, worker_type, quarantined, after, list_workers.max) AS w
+		FROM tq_shard_internal.list_workers_all(list_workers.task_queue_id, quarantined, after, list_workers.max) AS w
 		GROUP BY w.worker_group, w.worker_id, w.page
 		ORDER BY w.worker_group COLLATE "C", w.worker_id COLLATE "C" LIMIT GREATEST(list_workers.max, 1);
 	END;
@@ -1269,10 +1239,10 @@ CREATE FUNCTION tq_shard_internal.quarantines_at(on_partition int, OUT queue tex
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
 		SELECT w.task_queue_id AS queue, w.worker_group, w.worker_id, w.quarantine_until AS ends FROM tq.worker_overview AS w WHERE w.state = 'quarantined'; $$;
 COMMENT ON FUNCTION tq_shard_internal.quarantines_at(int) IS 'workers that are in quarantine on a shard';
-CREATE FUNCTION tq_shard_internal.quarantine_at(on_partition int, provisioner text, type text, worker_group text, worker_id text, ends timestamptz) RETURNS jsonb
+CREATE FUNCTION tq_shard_internal.quarantine_at(on_partition int, task_queue_id text, worker_group text, worker_id text, ends timestamptz) RETURNS jsonb
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; 
-		SELECT tq.quarantine_worker($2, $3, $4, $5, $6) FROM tq.declare_worker($2, $3, $4, $5, $6); $$;
-COMMENT ON FUNCTION tq_shard_internal.quarantine_at(int, text, text, text, text, timestamptz) IS 'tq.quarantine_worker() on a shard';
+		SELECT tq.quarantine_worker($2, $3, $4, $5) FROM tq.declare_worker($2, $3, $4, $5); $$;
+COMMENT ON FUNCTION tq_shard_internal.quarantine_at(int, text, text, text, timestamptz) IS 'tq.quarantine_worker() on a shard';
 
 CREATE FUNCTION tq_shard_internal.copy_settings(source int, target int) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -1287,7 +1257,7 @@ BEGIN
 	PERFORM tq_shard_internal.bind_at(target, b.channel, b.exchange, b.pattern) FROM tq_shard_internal.bindings_at(source) AS b;
 	PERFORM tq_shard_internal.subscribe_at(target, s.subscription, split_part(s.binding, ' ', 1), substr(s.binding, strpos(s.binding, ' ') + 1))
 		FROM tq_shard_internal.subscriptions_at(source) AS s;
-	PERFORM tq_shard_internal.quarantine_at(target, split_part(w.queue, '/', 1), split_part(w.queue, '/', 2), w.worker_group, w.worker_id, w.ends)
+	PERFORM tq_shard_internal.quarantine_at(target, w.queue, w.worker_group, w.worker_id, w.ends)
 		FROM tq_shard_internal.quarantines_at(source) AS w;
 END
 $$;
@@ -1685,4 +1655,4 @@ REVOKE EXECUTE ON FUNCTION tq_shard_internal.apply_cluster(text), tq_shard_inter
 	tq_shard_internal.grant_at(int, text, text[]), tq_shard_internal.queues_at(int), tq_shard_internal.set_queue_at(int, text, jsonb), tq_shard_internal.bindings_at(int),
 	tq_shard_internal.bind_at(int, text, text, text), tq_shard_internal.unbind_at(int, text, text, text), tq_shard_internal.subscriptions_at(int),
 	tq_shard_internal.subscribe_at(int, text, text, text), tq_shard_internal.quarantines_at(int),
-	tq_shard_internal.quarantine_at(int, text, text, text, text, timestamptz) FROM PUBLIC;
+	tq_shard_internal.quarantine_at(int, text, text, text, timestamptz) FROM PUBLIC;

@@ -81,13 +81,6 @@ CREATE FUNCTION tq_internal.arg_identifier(value text, name text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_identifier' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_identifier(text, text) IS 'an argument of that name, if it may be an identifier';
 
-CREATE FUNCTION tq_internal.arg_queue_of_two(provisioner_id text, worker_type text) RETURNS text
-	LANGUAGE sql
-	BEGIN ATOMIC
-		SELECT tq_internal.arg_identifier(provisioner_id, 'provisioner_id') || '/' || tq_internal.arg_identifier(worker_type, 'worker_type');
-	END;
-COMMENT ON FUNCTION tq_internal.arg_queue_of_two(text, text) IS 'the name of a queue that is given in two parts';
-
 CREATE FUNCTION tq_internal.clip(value text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_clip' LANGUAGE C STABLE STRICT;
 COMMENT ON FUNCTION tq_internal.clip(text) IS 'the beginning of a value that an error repeats';
@@ -396,25 +389,25 @@ CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, 
 COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
 
 CREATE FUNCTION tq.reclaim_task(
-	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, wait interval DEFAULT '0') RETURNS tq.claim
+	task_id tq.slugid, run_id int, wait interval DEFAULT '0', credentials jsonb DEFAULT NULL) RETURNS tq.claim
 	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb, interval) IS 'extend the claim on a running run, after a wait that ends with the run; the payload is left out';
+COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, interval, jsonb) IS 'extend the claim on a running run, after a wait that ends with the run; the payload is left out';
 
-CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, result jsonb DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as completed, with a result for result(); returns the status of the task';
 
 CREATE FUNCTION tq.report_failed(
-	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
-	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
+	task_id tq.slugid, run_id int, error jsonb DEFAULT NULL, retry_delay interval DEFAULT NULL,
+	retries_left int DEFAULT NULL, error_message text DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C;
-COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int, text) IS 'resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, interval, int, text, jsonb) IS 'resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
 
 CREATE FUNCTION tq.report_exception(
-	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
-	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
+	task_id tq.slugid, run_id int, reason text, error jsonb DEFAULT NULL, retry_delay interval DEFAULT NULL,
+	retries_left int DEFAULT NULL, error_message text DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C;
-COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int, text) IS 'resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, interval, int, text, jsonb) IS 'resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
 
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C;
@@ -477,10 +470,6 @@ COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; th
 -- Queues
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq.pending_tasks(task_queue_id text) RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C;
-COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that are pending and not past their deadline';
-
 CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C;
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
@@ -508,13 +497,6 @@ COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue a
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
-
-CREATE FUNCTION tq.maintenance_activity()
-	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
-		last_late interval, max_late interval, max_late_at timestamptz,
-		failures bigint, failed_at timestamptz, error text)
-	AS 'MODULE_PATHNAME', 'tq_maintenance_activity' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.maintenance_activity() IS 'what the maintenance worker of this database has done since it was started, how late, and what failed: its cycles, then each step; without a maintenance worker one row that says so';
 
 CREATE FUNCTION tq.start_maintenance() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_maintenance' LANGUAGE C;

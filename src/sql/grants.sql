@@ -43,7 +43,7 @@ GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every r
 
 -- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
 GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview, tq.cron_overview TO tq_admin, tq_reader;
-GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
+GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
 GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
 GRANT EXECUTE ON FUNCTION	-- those that views call

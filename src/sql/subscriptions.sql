@@ -53,16 +53,16 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.is_default_binding(text, int, text) IS 'whether this is the default binding of an exchange';
 
-CREATE FUNCTION tq.bind(channel text, exchange text, routing_key_pattern text DEFAULT '#') RETURNS void
+CREATE FUNCTION tq.bind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
 	LANGUAGE tq_operate AS $$
 DECLARE
 	number int;
 BEGIN
 	PERFORM tq_internal.check_length(channel, 'channel', 1, 63);
 	number := tq_internal.arg_exchange(exchange);
-	PERFORM tq_internal.check_length(routing_key_pattern, 'routing_key_pattern', 0, 1024);
+	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024);
 	PERFORM tq_internal.require_all('queue:bind:' || channel, 'queue:read-messages:' || tq_internal.exchange_name(number));
-	IF tq_internal.is_default_binding(channel, number, routing_key_pattern) THEN
+	IF tq_internal.is_default_binding(channel, number, bind.pattern) THEN
 		DELETE FROM tq_internal.disabled_channel d WHERE d.exchange = number;
 	ELSE
 		IF current_setting('tq.max_bindings')::int > 0 THEN
@@ -71,9 +71,9 @@ BEGIN
 				FROM tq_internal.binding b
 				WHERE b.channel = bind.channel
 					AND NOT EXISTS (SELECT FROM tq_internal.binding o
-						WHERE o.channel = bind.channel AND o.exchange = number AND o.pattern = routing_key_pattern);
+						WHERE o.channel = bind.channel AND o.exchange = number AND o.pattern = bind.pattern);
 		END IF;
-		INSERT INTO tq_internal.binding (channel, exchange, pattern) VALUES (bind.channel, number, routing_key_pattern) ON CONFLICT DO NOTHING;
+		INSERT INTO tq_internal.binding (channel, exchange, pattern) VALUES (bind.channel, number, bind.pattern) ON CONFLICT DO NOTHING;
 	END IF;
 	PERFORM tq_internal.bindings_changed();
 END
@@ -107,9 +107,9 @@ CREATE FUNCTION tq.worker_channel(worker_group text, worker_id text) RETURNS tex
 	AS 'MODULE_PATHNAME', 'tq_worker_channel' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.worker_channel(text, text) IS 'the channel that is notified when a running run is taken from this worker: canceled, expired, timed out, removed or deleted';
 
-CREATE FUNCTION tq.messages(after bigint DEFAULT 0, max int DEFAULT 1000, exchange text DEFAULT NULL, pattern text DEFAULT '#') RETURNS SETOF tq.exchange_message
+CREATE FUNCTION tq.messages(exchange text DEFAULT NULL, pattern text DEFAULT '#', after bigint DEFAULT 0, max int DEFAULT 1000) RETURNS SETOF tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C;
-COMMENT ON FUNCTION tq.messages(bigint, int, text, text) IS 'messages in the order of publication, after that id; go on after the last id seen';
+COMMENT ON FUNCTION tq.messages(text, text, bigint, int) IS 'messages in the order of publication, after that id; go on after the last id seen';
 
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C;

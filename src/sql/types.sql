@@ -263,15 +263,6 @@ COMMENT ON COLUMN tq.task_queue_entry.last_date_active IS 'when a worker last as
 COMMENT ON COLUMN tq.task_queue_entry.description IS 'empty';
 COMMENT ON COLUMN tq.task_queue_entry.stability IS 'experimental';
 COMMENT ON COLUMN tq.task_queue_entry.page IS 'place in the list, for after';
-CREATE TYPE tq.provisioner_entry AS (
-	provisioner_id text, expires timestamptz, last_date_active timestamptz, description text, stability text, page text);
-COMMENT ON TYPE tq.provisioner_entry IS 'row of list_provisioners(): the latest times of its task queues';
-COMMENT ON COLUMN tq.provisioner_entry.provisioner_id IS 'name of the provisioner';
-COMMENT ON COLUMN tq.provisioner_entry.expires IS 'latest expiry of its queues';
-COMMENT ON COLUMN tq.provisioner_entry.last_date_active IS 'when a worker last asked one of its queues for work; recorded with a delay';
-COMMENT ON COLUMN tq.provisioner_entry.description IS 'empty';
-COMMENT ON COLUMN tq.provisioner_entry.stability IS 'experimental';
-COMMENT ON COLUMN tq.provisioner_entry.page IS 'place in the list, for after';
 CREATE TYPE tq.worker_entry AS (
 	worker_group text, worker_id text, first_claim timestamptz, last_date_active timestamptz,
 	latest_task_id tq.slugid, latest_run_id int, quarantine_until timestamptz, page text);

@@ -15,8 +15,8 @@ CREATE FUNCTION tq_internal.maintenance_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
 		last_late interval, max_late interval, max_late_at timestamptz,
 		failures bigint, failed_at timestamptz, error text)
-	AS 'MODULE_PATHNAME', 'tq_maintenance_activity_shown' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.maintenance_activity() IS 'tq.maintenance_activity() for views';
+	AS 'MODULE_PATHNAME', 'tq_maintenance_activity' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.maintenance_activity() IS 'what the maintenance worker of this database has done since it was started: its cycles, then each step; without a maintenance worker one row, which says so';
 
 CREATE FUNCTION tq_internal.expired_claims() RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_expired_claims' LANGUAGE C VOLATILE;
@@ -448,23 +448,6 @@ COMMENT ON COLUMN tq.queue_stats.oldest IS 'since when the first of the pending 
 COMMENT ON COLUMN tq.queue_stats.paused IS 'whether nothing is handed out until resume_queue()';
 COMMENT ON COLUMN tq.queue_stats.limits IS 'the limits that it was set to';
 
-CREATE VIEW tq.queue_overview AS
-	SELECT s.task_queue_id, s.pending, s.delayed, s.running, s.oldest,
-		s.workers, s.workers_quarantined AS quarantined, s.waiters, s.last_date_active, s.paused, s.limits
-	FROM tq.queue_stats s;
-COMMENT ON VIEW tq.queue_overview IS 'queues: what is in them, and who works on it';
-COMMENT ON COLUMN tq.queue_overview.task_queue_id IS 'name of the queue';
-COMMENT ON COLUMN tq.queue_overview.pending IS 'runs that can be claimed';
-COMMENT ON COLUMN tq.queue_overview.delayed IS 'runs that can be claimed later';
-COMMENT ON COLUMN tq.queue_overview.running IS 'runs that a worker has';
-COMMENT ON COLUMN tq.queue_overview.oldest IS 'since when the first of the pending runs has been scheduled';
-COMMENT ON COLUMN tq.queue_overview.workers IS 'workers that were seen and have not expired';
-COMMENT ON COLUMN tq.queue_overview.quarantined IS 'those in quarantine';
-COMMENT ON COLUMN tq.queue_overview.waiters IS 'sessions that wait for work';
-COMMENT ON COLUMN tq.queue_overview.last_date_active IS 'when a worker last asked for work; recorded with a delay';
-COMMENT ON COLUMN tq.queue_overview.paused IS 'whether nothing is handed out until resume_queue()';
-COMMENT ON COLUMN tq.queue_overview.limits IS 'the limits that it was set to';
-
 CREATE VIEW tq.worker_overview AS
 	SELECT q.task_queue_id, w.worker_group, w.worker_id,
 		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN 'quarantined'
@@ -778,11 +761,3 @@ COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, fo
 CREATE FUNCTION tq.why(task_id tq.slugid) RETURNS TABLE (reason text, detail text, advice text)
 	AS 'MODULE_PATHNAME', 'tq_why' LANGUAGE C;
 COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it ended; and what to do';
-
-CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
-	AS 'MODULE_PATHNAME', 'tq_status_row' LANGUAGE C;
-COMMENT ON FUNCTION tq.status_row(tq.slugid) IS 'status of a task as a row of task_overview, for people';
-
-CREATE FUNCTION tq.queue_counts(task_queue_id text) RETURNS SETOF tq.queue_overview
-	AS 'MODULE_PATHNAME', 'tq_queue_counts' LANGUAGE C;
-COMMENT ON FUNCTION tq.queue_counts(text) IS 'counts of a queue as a row of queue_overview, for people; no row while there is no such queue';

@@ -1,8 +1,7 @@
 -- ---------------------------------------------------------------------------
 -- Workers: what is known of them (doc/spec/taskcluster.md 2.16, 5.5, 5.6)
 --
--- Each function takes the names of a worker one by one, as the JSON of Taskcluster
--- has them.
+-- A worker is known by its queue, its group and its id.
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq_internal.worker_activity(worker int, OUT seen timestamptz, OUT tasks bigint[], OUT runs int[])
@@ -103,10 +102,10 @@ $$;
 COMMENT ON FUNCTION tq_internal.known_worker(text, text, text) IS
 	'number of a worker that has not expired, or is in quarantine, and whose queue has not expired; or raises TQ404';
 
-CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
+CREATE FUNCTION tq.get_worker(task_queue_id text, worker_group text, worker_id text) RETURNS jsonb
 	LANGUAGE tq_read AS $$
 DECLARE
-	queue text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
+	queue text := tq_internal.arg_queue(task_queue_id);
 	group_name text := tq_internal.arg_worker_name(worker_group, 'worker_group');
 	name text := tq_internal.arg_worker_name(worker_id, 'worker_id');
 BEGIN
@@ -114,14 +113,14 @@ BEGIN
 	RETURN tq_internal.worker_json(tq_internal.known_worker(queue, group_name, name));
 END
 $$;
-COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantines with their reasons';
+COMMENT ON FUNCTION tq.get_worker(text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantines with their reasons';
 
 CREATE FUNCTION tq.list_workers(
-	provisioner_id text, worker_type text, quarantined bool DEFAULT NULL, after text DEFAULT NULL, max int DEFAULT 1000
+	task_queue_id text, quarantined bool DEFAULT NULL, after text DEFAULT NULL, max int DEFAULT 1000
 ) RETURNS SETOF tq.worker_entry
 	LANGUAGE tq_read AS $$
 DECLARE
-	name text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
+	name text := tq_internal.arg_queue(task_queue_id);
 	page_size int := tq_internal.arg_max(max);
 	slash int := strpos(coalesce(after, '/'), '/');
 	now timestamptz := tq_internal.clock_now();
@@ -147,7 +146,7 @@ BEGIN
 		ORDER BY w.worker_group, w.worker_id;
 END
 $$;
-COMMENT ON FUNCTION tq.list_workers(text, text, bool, text, int) IS
+COMMENT ON FUNCTION tq.list_workers(text, bool, text, int) IS
 	'workers of a queue by group and id, all or only those that are, or are not, in quarantine; go on after the page of the last row';
 
 CREATE FUNCTION tq_internal.arg_time(t timestamptz, name text) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -175,11 +174,11 @@ $$;
 COMMENT ON FUNCTION tq_internal.arg_reason(text, text) IS 'an argument that a person writes, which may be NULL';
 
 CREATE FUNCTION tq.declare_worker(
-	provisioner_id text, worker_type text, worker_group text, worker_id text, expires timestamptz
+	task_queue_id text, worker_group text, worker_id text, expires timestamptz
 ) RETURNS jsonb
 	LANGUAGE tq_client AS $$
 DECLARE
-	name text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
+	name text := tq_internal.arg_queue(task_queue_id);
 	until timestamptz;
 	queue int;
 	worker int;
@@ -195,14 +194,14 @@ BEGIN
 	RETURN tq_internal.worker_json(worker);
 END
 $$;
-COMMENT ON FUNCTION tq.declare_worker(text, text, text, text, timestamptz) IS 'make a worker and its queue known until then at least; returns the worker';
+COMMENT ON FUNCTION tq.declare_worker(text, text, text, timestamptz) IS 'make a worker and its queue known until then at least; returns the worker';
 
 CREATE FUNCTION tq.quarantine_worker(
-	provisioner_id text, worker_type text, worker_group text, worker_id text,
+	task_queue_id text, worker_group text, worker_id text,
 	quarantine_until timestamptz, quarantine_info text DEFAULT NULL) RETURNS jsonb
 	LANGUAGE tq_operate AS $$
 DECLARE
-	name text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
+	name text := tq_internal.arg_queue(task_queue_id);
 	now timestamptz := tq_internal.clock_now();
 	until timestamptz;
 	worker int;
@@ -222,14 +221,14 @@ BEGIN
 	RETURN tq_internal.worker_json(worker);
 END
 $$;
-COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'let a worker claim no tasks until then; a past time ends the quarantine';
+COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, timestamptz, text) IS 'let a worker claim no tasks until then; a past time ends the quarantine';
 
 CREATE FUNCTION tq.worker_removed(
-	provisioner_id text, worker_type text, worker_group text, worker_id text, reason text DEFAULT NULL
+	task_queue_id text, worker_group text, worker_id text, reason text DEFAULT NULL
 ) RETURNS SETOF tq.resolution
 	LANGUAGE tq_operate AS $$
 DECLARE
-	name text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
+	name text := tq_internal.arg_queue(task_queue_id);
 	worker int;
 BEGIN
 	PERFORM tq_internal.arg_worker_name(worker_group, 'worker_group'), tq_internal.arg_worker_name(worker_id, 'worker_id'),
@@ -244,5 +243,5 @@ BEGIN
 	RETURN QUERY SELECT * FROM tq_internal.remove_worker(worker, CASE WHEN reason IS NOT NULL THEN jsonb_build_object('message', reason) END);
 END
 $$;
-COMMENT ON FUNCTION tq.worker_removed(text, text, text, text, text) IS
+COMMENT ON FUNCTION tq.worker_removed(text, text, text, text) IS
 	'resolve the runs of a worker that is gone as worker-shutdown, so that they are retried; the reason becomes their error';

@@ -130,10 +130,6 @@ overviews_views() {
 		unmet	WHERE NOT met LIMIT 100
 		all	LIMIT 100
 	END
-	of queue_overview 'queue_overview, by' <<-END
-		queue	WHERE task_queue_id = 'many/q3'
-		all	LIMIT 100
-	END
 	of queue_stats 'queue_stats, by' <<-END
 		queue	WHERE task_queue_id = 'many/q3'
 		all	LIMIT 100
@@ -153,20 +149,15 @@ overviews_functions() {
 		list_pending_tasks	('many/q3', max => 100)
 		list_claimed_tasks	('many/q3', max => 100)
 		list_task_queues	(max => 100)
-		list_worker_types	('many', max => 100)
-		list_provisioners	(max => 100)
 		list_workers	('many', 'q3', max => 100)
 		get_worker	('many', 'q3', 'many', 'w3')
 		list_task_group	('$large', max => 100)
 		list_dependent_tasks	('$required', max => 100)
 		list_dead_letters	('many/q0', max => 100)
-		pending_tasks	('many/q3')
 		task_queue_counts	('many/q3')
 		group_progress	('$small')
 		group_progress/large	('$large')
 		status	('$completed')
-		status_row	('$completed')
-		queue_counts	('many/q3')
 		why/completed	('$completed')
 		why/pending	('$pending')
 		why/running	('$running')

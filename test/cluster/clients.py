@@ -280,7 +280,7 @@ class Worker(Client):
     def complete(self, task, run, credentials, end):
         try:
             self.repeat(lambda: self.session.query(
-                "SELECT tq.report_completed(%s, %s, %s)", (task, run, Json(credentials))))
+                "SELECT tq.report_completed(%s, %s, credentials => %s)", (task, run, Json(credentials))))
             self.ledger.resolve(task, run, self.name, self.session.port)
         except Refused as error:
             if time.monotonic() < end - 1:
@@ -308,7 +308,7 @@ class LogReader(Client):
 
     def turn(self):
         rows = self.session.query(
-            "SELECT id, exchange, payload #>> '{status,taskId}' FROM tq.messages(%s, 200, 'task-defined')", (self.place,))
+            "SELECT id, exchange, payload #>> '{status,taskId}' FROM tq.messages(after => %s, max => 200, exchange => 'task-defined')", (self.place,))
         self.ledger.messages(self.name, rows, self.place, self.session.port)
         self.place = rows[-1][0] if rows else self.place
         self.stopping.wait(0.1 if len(rows) < 200 else 0)

@@ -185,7 +185,7 @@ class Test:
             WORK)[0][0], 4 * CLAIM_TIMEOUT, 0.5)
         last = self.ask("SELECT tq.published_id()")[0][0]
         wait_for("readers", lambda: self.ledger.acked.get("subscriber", 0) >= self.ask(
-            "SELECT COALESCE(max(id), 0) FROM tq.messages(%s - 1000, 1000, 'task-completed')", last)[0][0] or not self.load[-2].is_alive(), 60, 0.5)
+            "SELECT COALESCE(max(id), 0) FROM tq.messages(after => %s - 1000, exchange => 'task-completed')", last)[0][0] or not self.load[-2].is_alive(), 60, 0.5)
         time.sleep(1)
         for client in self.load:
             client.stop()
@@ -354,7 +354,7 @@ class LateClaim:
         self.session.close()
         if not self.answer:
             return "fenced: the old primary answered no more"
-        report = "SELECT tq.report_completed(%s, 0, %s)"
+        report = "SELECT tq.report_completed(%s, 0, credentials => %s)"
         try:
             return f"accepted: {test.ask(report, self.task, Json(self.answer), session=self.new)}"
         except Refused as error:

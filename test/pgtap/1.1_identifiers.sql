@@ -104,7 +104,7 @@ SELECT is(tq.status(pg_temp.id('wk')) -> 'runs' -> 0 ->> 'workerId', repeat('.',
 SELECT pg_temp.create('pod', '{"taskQueueId": "test/ids"}');
 SELECT is((SELECT worker_group || '/' || worker_id FROM tq.claim_work('test/ids', 'eu-1.example.org', 'pod-7f.default')),
 	'eu-1.example.org/pod-7f.default', '1.1 workerGroup and workerId may have dots');
-SELECT is(tq.get_worker('test', 'ids', 'eu-1.example.org', 'pod-7f.default') ->> 'workerId', 'pod-7f.default', '1.1 get_worker takes them');
+SELECT is(tq.get_worker('test/ids', 'eu-1.example.org', 'pod-7f.default') ->> 'workerId', 'pod-7f.default', '1.1 get_worker takes them');
 
 -- projectId
 SELECT pg_temp.accepts(jsonb_build_object('projectId', v), '1.1 projectId ' || left(to_json(v)::text, 14) || ', length ' || length(v))

@@ -28,15 +28,15 @@ SELECT pg_temp.create('n2', '{"$group": "n", "$expires": "2 hours 30 minutes"}')
 SELECT is(tq.get_task_group(pg_temp.id('n')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '3 hours'), '1.6 one that expires later, but not later than the group, does not move it');
 
 -- workers
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'q', 'wg', 'w1')$$, 'TQ404', '1.6 an unknown worker');
+SELECT pg_temp.throws($$SELECT tq.get_worker('test/q', 'wg', 'w1')$$, 'TQ404', '1.6 an unknown worker');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/q', 'wg', 'w1')), 0::bigint, '1.6 a worker asks for work');
-SELECT ok(pg_temp.near(w ->> 'expires', pg_temp.clock() + interval '1 day'), '1.6 worker: expires') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
-SELECT ok(pg_temp.near(w ->> 'firstClaim', pg_temp.clock()), '1.6 worker: firstClaim') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
-SELECT ok(pg_temp.near(w ->> 'lastDateActive', pg_temp.clock()), '1.6 worker: lastDateActive') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
-SELECT ok(NOT w ?| '{quarantineUntil,quarantineDetails}', '1.6 worker: nothing about a quarantine, if it never was in one') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
-SELECT is(w -> 'recentTasks', '[]', '1.6 worker: no recent tasks yet') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'q', 'wg', 'w2')$$, 'TQ404', '1.6 another worker of the group is unknown');
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'r', 'wg', 'w1')$$, 'TQ404', '1.6 a worker belongs to its queue');
+SELECT ok(pg_temp.near(w ->> 'expires', pg_temp.clock() + interval '1 day'), '1.6 worker: expires') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
+SELECT ok(pg_temp.near(w ->> 'firstClaim', pg_temp.clock()), '1.6 worker: firstClaim') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
+SELECT ok(pg_temp.near(w ->> 'lastDateActive', pg_temp.clock()), '1.6 worker: lastDateActive') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
+SELECT ok(NOT w ?| '{quarantineUntil,quarantineDetails}', '1.6 worker: nothing about a quarantine, if it never was in one') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
+SELECT is(w -> 'recentTasks', '[]', '1.6 worker: no recent tasks yet') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
+SELECT pg_temp.throws($$SELECT tq.get_worker('test/q', 'wg', 'w2')$$, 'TQ404', '1.6 another worker of the group is unknown');
+SELECT pg_temp.throws($$SELECT tq.get_worker('test/r', 'wg', 'w1')$$, 'TQ404', '1.6 a worker belongs to its queue');
 
 SELECT * FROM finish();
 ROLLBACK;

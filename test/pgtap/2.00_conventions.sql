@@ -37,10 +37,10 @@ FROM unnest(ARRAY['SELECT tq.status(NULL)', 'SELECT tq.task(NULL)', 'SELECT tq.s
 	'SELECT tq.list_dependent_tasks(NULL)', 'SELECT tq.list_dependent_tasks(pg_temp.id(''a''), NULL, NULL)',
 	'SELECT tq.get_task_group(NULL)', 'SELECT tq.list_task_group(NULL)', 'SELECT tq.list_task_group(pg_temp.id(''a''), NULL, NULL)',
 	'SELECT tq.seal_task_group(NULL)', 'SELECT tq.cancel_task_group(NULL)', 'SELECT tq.group_progress(NULL)',
-	'SELECT tq.pending_tasks(NULL)', 'SELECT tq.task_queue_counts(NULL)',
-	'SELECT tq.get_worker(NULL, ''q'', ''wg'', ''w1'')', 'SELECT tq.get_worker(''test'', NULL, ''wg'', ''w1'')',
-	'SELECT tq.get_worker(''test'', ''q'', NULL, ''w1'')', 'SELECT tq.get_worker(''test'', ''q'', ''wg'', NULL)',
-	'SELECT tq.quarantine_worker(''test'', ''q-c'', ''wg'', ''w1'', NULL)', 'SELECT tq.quarantine_worker(NULL, ''q-c'', ''wg'', ''w1'', now())']) AS query;
+	'SELECT tq.task_queue_counts(NULL)',
+	'SELECT tq.get_worker(NULL, ''wg'', ''w1'')', 'SELECT tq.get_worker(NULL, ''wg'', ''w1'')',
+	'SELECT tq.get_worker(''test/q'', NULL, ''w1'')', 'SELECT tq.get_worker(''test/q'', ''wg'', NULL)',
+	'SELECT tq.quarantine_worker(''test/q-c'', ''wg'', ''w1'', NULL)', 'SELECT tq.quarantine_worker(NULL, ''wg'', ''w1'', now())']) AS query;
 
 -- Order: parameters, body, task, run, state
 SELECT pg_temp.throws($$SELECT tq.report_exception(pg_temp.id('unknown'), 0, 'no-reason')$$, 'TQ400', '2.0 the body comes before the task: report_exception');
@@ -90,7 +90,7 @@ SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('spg'))$$, 'TQ404', 
 SELECT is(pg_temp.create('sp', '{"taskQueueId": "fresh/queue2", "$group": "spg"}'), 'pending 5: scheduled>pending', '2.0 and can be created again');
 SELECT is(pg_temp.claims('fresh/queue2', 1, 'fresh-worker'), 'sp', '2.0 and claimed again');
 SELECT is(pg_temp.run('sp') ->> 'workerId', 'fresh-worker', '2.0 by the same worker');
-SELECT is(tq.get_worker('fresh', 'queue2', 'wg', 'fresh-worker') ->> 'workerId', 'fresh-worker', '2.0 which is known');
+SELECT is(tq.get_worker('fresh/queue2', 'wg', 'fresh-worker') ->> 'workerId', 'fresh-worker', '2.0 which is known');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -8,7 +8,7 @@ SELECT is(status, tq.status(pg_temp.id('a')), '2.2 returns the status') FROM ans
 SELECT is(pg_temp.look('a'), 'unscheduled 5:', '2.2 the task stays unscheduled');
 SELECT is(tq.task(pg_temp.id('a')) -> 'dependencies', jsonb_build_array(pg_temp.id('a')::text), '2.2 the definition shows the self-dependency');
 SELECT is(pg_temp.claims('test/q-a'), '', '2.2 it cannot be claimed');
-SELECT is(tq.pending_tasks('test/q-a'), 0::bigint, '2.2 and is not pending');
+SELECT is((tq.task_queue_counts('test/q-a') -> 'pendingTasks')::bigint, 0::bigint, '2.2 and is not pending');
 SELECT pg_temp.keeps($$SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a'))$$, 'a', '2.2 a repeat');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), pg_temp.def('a', '{"$deps": ["a"]}'))$$, 'a', 'D-01 the same as createTask with a self-dependency');
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a', '{"retries": 1}'))$$, 'TQ409', '2.2 another definition');

@@ -11,7 +11,7 @@ CREATE TEMP TABLE answer AS SELECT tq.cancel_task(pg_temp.id('p')) AS status;
 SELECT is(status, tq.status(pg_temp.id('p')), '2.5 returns the status') FROM answer;
 SELECT is(pg_temp.look('p'), 'exception 3: scheduled>exception/canceled', '2.5 pending: the run becomes exception, retriesLeft stays');
 SELECT is(pg_temp.claims('test/q-p'), '', '2.5 it cannot be claimed any more');
-SELECT is(tq.pending_tasks('test/q-p'), 0::bigint, '2.5 nor is it counted');
+SELECT is((tq.task_queue_counts('test/q-p') -> 'pendingTasks')::bigint, 0::bigint, '2.5 nor is it counted');
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('p'))$$, 'p', '2.5 a repeat changes nothing');
 
 -- running

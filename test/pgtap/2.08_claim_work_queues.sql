@@ -98,15 +98,15 @@ RESET tq.clock_offset;
 -- quarantine, activity of workers
 SELECT pg_temp.fill_queues(0, 0, 0, 9, 9);
 SELECT is(pg_temp.from_queues('{test/q4,test/q5,test/q6}', 1, worker => 'q'), 'q4 1', '5.6 a new worker');
-SELECT is((SELECT count(*) FROM tq.list_workers('test', 'q5') WHERE worker_id = 'q'), 1::bigint, '5.6 it is seen in each queue that is named');
+SELECT is((SELECT count(*) FROM tq.list_workers('test/q5') WHERE worker_id = 'q'), 1::bigint, '5.6 it is seen in each queue that is named');
 SELECT is(pg_temp.from_queues('{test/none}', 1, worker => 'q'), '', '5.6 nothing');
-SELECT is((SELECT count(*) FROM tq.list_workers('test', 'none') WHERE worker_id = 'q'), 1::bigint, '5.6 also if there is nothing');
-SELECT tq.quarantine_worker('test', 'q4', 'wg', 'q', pg_temp.clock() + '1 hour', 'why');
+SELECT is((SELECT count(*) FROM tq.list_workers('test/none') WHERE worker_id = 'q'), 1::bigint, '5.6 also if there is nothing');
+SELECT tq.quarantine_worker('test/q4', 'wg', 'q', pg_temp.clock() + '1 hour', 'why');
 SELECT is(pg_temp.from_queues('{test/q4,test/q5}', 2, worker => 'q'), 'q5 2', '5.5 in quarantine in one of them');
 SELECT pg_temp.fill_queue('seen/q1', 1), pg_temp.fill_queue('seen/q2', 1);
 SELECT pg_temp.claims('seen/q2', 1);
 SELECT is(pg_temp.from_queues('{seen/*}', 5, worker => 'p'), 'q1 1', '5.6 by a pattern');
-SELECT is((SELECT array_agg(w.worker_type || ' ' || x.worker_id ORDER BY 1) FROM tq.list_worker_types('seen') AS w, tq.list_workers('seen', w.worker_type) AS x), '{"q1 p","q2 w1"}',
+SELECT is((SELECT array_agg(w.worker_type || ' ' || x.worker_id ORDER BY 1) FROM tq.list_task_queues() AS w, tq.list_workers(w.task_queue_id) AS x WHERE w.provisioner_id = 'seen'), '{"q1 p","q2 w1"}',
 	'5.6 it is seen in those that gave it something');
 
 -- a rollback

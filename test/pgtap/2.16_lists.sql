@@ -82,7 +82,7 @@ RESET tq.clock_offset;
 SELECT pg_temp.throws(format('SELECT * FROM tq.%s', call), 'TQ400', '2.16 refused: ' || call)
 FROM unnest(ARRAY['list_pending_tasks(''a/b'', ''x'')', 'list_pending_tasks(''a/b'', '''')', 'list_pending_tasks(''a/b'', ''1.2'')', 'list_pending_tasks(''a/b'', ''99999999999999999999'')',
 	'list_pending_tasks(''a/b/c'')', 'list_pending_tasks(''a/b'', max => 0)', 'list_pending_tasks(''a/b'', max => 1001)', 'list_pending_tasks(NULL)',
-	'list_claimed_tasks(''a/b'', ''1'')', 'list_claimed_tasks(''a/b'', ''1.'')', 'list_claimed_tasks(''a/b'', ''.1'')', 'list_workers(''a'', ''b'', after => ''x'')', 'list_worker_types(''a/b'')', 'list_task_queues(max => NULL)']) AS call;
+	'list_claimed_tasks(''a/b'', ''1'')', 'list_claimed_tasks(''a/b'', ''1.'')', 'list_claimed_tasks(''a/b'', ''.1'')', 'list_workers(''a/b'', after => ''x'')', 'list_task_queues(max => NULL)']) AS call;
 
 -- queues, worker types, provisioners
 SELECT pg_temp.claims(q, 1) FROM unnest('{lp/b,lp/a,lq/c,lp/d}'::text[]) AS q;
@@ -97,39 +97,32 @@ SELECT is(to_jsonb(q) - '{expires,last_date_active}'::text[], '{"task_queue_id":
 FROM tq.list_task_queues('lp/b', 1) AS q;
 SELECT is(w - '{expires,lastDateActive}'::text[], '{"taskQueueId": "lp/c", "provisionerId": "lp", "workerType": "c", "description": "", "stability": "experimental"}', '2.16 getTaskQueue') FROM tq.get_task_queue('lp/c') AS w;
 SELECT ok(pg_temp.near(w ->> 'expires', now() + interval '26 hours') AND pg_temp.near(w ->> 'lastDateActive', now() + interval '2 hours'), '2.16 getTaskQueue: its times') FROM tq.get_task_queue('lp/c') AS w;
-SELECT is(tq.get_worker_type('lp', 'c'), tq.get_task_queue('lp/c'), '2.16 getWorkerType');
-SELECT is((SELECT string_agg(worker_type, ' ') FROM tq.list_worker_types('lp')), 'a b c d', '2.16 listWorkerTypes');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_worker_types('lp', 'a', 2)), 'b c', '2.16 listWorkerTypes: a page');
-SELECT is((SELECT string_agg(provisioner_id, ' ') FROM tq.list_provisioners('lo', 2)), 'lp lq', '2.16 listProvisioners');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_provisioners('lp', 1)), 'lq', '2.16 listProvisioners: a page');
-SELECT is(w, (tq.get_task_queue('lp/c') - '{taskQueueId,workerType}'::text[]), '2.16 getProvisioner: the latest times of its queues') FROM tq.get_provisioner('lp') AS w;
 SELECT pg_temp.throws('SELECT tq.' || call, 'TQ404', '2.16 unknown: ' || call)
-FROM unnest(ARRAY['get_task_queue(''lp/z'')', 'get_task_queue(''lr/unseen'')', 'get_worker_type(''lp'', ''z'')', 'get_provisioner(''lr'')']) AS call;
+FROM unnest(ARRAY['get_task_queue(''lp/z'')', 'get_task_queue(''lr/unseen'')']) AS call;
 SET tq.clock_offset = '25 hours';
 SELECT is((SELECT string_agg(task_queue_id, ' ') FROM tq.list_task_queues('l') WHERE task_queue_id LIKE 'l_/%'), 'lp/c', '2.16 expired queues are hidden');
-SELECT is((SELECT string_agg(provisioner_id, ' ') FROM tq.list_provisioners() WHERE provisioner_id LIKE 'l_'), 'lp', '2.16 and provisioners that have no others');
 SELECT pg_temp.throws($$SELECT tq.get_task_queue('lp/a')$$, 'TQ404', '2.16 getTaskQueue: expired');
 RESET tq.clock_offset;
 
 -- listWorkers
 SELECT pg_temp.claims('lw/t', 1, w) FROM unnest('{w3,w1,w2}'::text[]) AS w;
 SELECT count(*) FROM tq.claim_work('lw/t', 'a.b', 'z');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't')), 'a.b/z wg/w1 wg/w2 wg/w3', '2.16 listWorkers: by group and id');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't', NULL, 'a.b/z', 2)), 'wg/w1 wg/w2', '2.16 listWorkers: a page');
+SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw/t')), 'a.b/z wg/w1 wg/w2 wg/w3', '2.16 listWorkers: by group and id');
+SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw/t', NULL, 'a.b/z', 2)), 'wg/w1 wg/w2', '2.16 listWorkers: a page');
 SELECT is(to_jsonb(w) - '{first_claim,last_date_active}'::text[],
-	'{"worker_group": "wg", "worker_id": "w1", "latest_task_id": null, "latest_run_id": null, "quarantine_until": null, "page": "wg/w1"}', '2.16 listWorkers: a row') FROM tq.list_workers('lw', 't', after => 'a.b/z', max => 1) AS w;
-SELECT ok(abs(extract(epoch FROM first_claim - now())) < 30 AND abs(extract(epoch FROM last_date_active - now())) < 30, '2.16 listWorkers: its times') FROM tq.list_workers('lw', 't', after => 'a.b/z', max => 1) AS w;
-SELECT lives_ok($$SELECT tq.quarantine_worker('lw', 't', 'wg', 'w2', now() + interval '2 days')$$, '2.16 one is in quarantine');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't', true)), 'wg/w2', '2.16 listWorkers: those in quarantine');
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't', false)), 'a.b/z wg/w1 wg/w3', '2.16 listWorkers: the others');
-SELECT is((SELECT quarantine_until FROM tq.list_workers('lw', 't', true)), date_trunc('milliseconds', now()) + interval '2 days', '2.16 listWorkers: quarantineUntil');
+	'{"worker_group": "wg", "worker_id": "w1", "latest_task_id": null, "latest_run_id": null, "quarantine_until": null, "page": "wg/w1"}', '2.16 listWorkers: a row') FROM tq.list_workers('lw/t', after => 'a.b/z', max => 1) AS w;
+SELECT ok(abs(extract(epoch FROM first_claim - now())) < 30 AND abs(extract(epoch FROM last_date_active - now())) < 30, '2.16 listWorkers: its times') FROM tq.list_workers('lw/t', after => 'a.b/z', max => 1) AS w;
+SELECT lives_ok($$SELECT tq.quarantine_worker('lw/t', 'wg', 'w2', now() + interval '2 days')$$, '2.16 one is in quarantine');
+SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw/t', true)), 'wg/w2', '2.16 listWorkers: those in quarantine');
+SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw/t', false)), 'a.b/z wg/w1 wg/w3', '2.16 listWorkers: the others');
+SELECT is((SELECT quarantine_until FROM tq.list_workers('lw/t', true)), date_trunc('milliseconds', now()) + interval '2 days', '2.16 listWorkers: quarantineUntil');
 SELECT pg_temp.create('lw' || n, '{"taskQueueId": "lw/t"}') FROM generate_series(1, 3) AS n;
 SELECT is(pg_temp.claims('lw/t', 2, 'w1') || pg_temp.claims('lw/t', 1, 'w3'), 'lw1 lw2lw3', '2.16 claims');
-SELECT is((SELECT string_agg(worker_id || ' ' || pg_temp.name(latest_task_id) || '/' || latest_run_id, ' ') FROM tq.list_workers('lw', 't') WHERE latest_task_id IS NOT NULL), 'w1 lw2/0 w3 lw3/0', '2.16 listWorkers: the latest task');
+SELECT is((SELECT string_agg(worker_id || ' ' || pg_temp.name(latest_task_id) || '/' || latest_run_id, ' ') FROM tq.list_workers('lw/t') WHERE latest_task_id IS NOT NULL), 'w1 lw2/0 w3 lw3/0', '2.16 listWorkers: the latest task');
 SET tq.clock_offset = '25 hours';
-SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't')), 'wg/w2', '2.16 listWorkers: without those that have expired, unless in quarantine');
+SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw/t')), 'wg/w2', '2.16 listWorkers: without those that have expired, unless in quarantine');
 SET tq.clock_offset = '49 hours';
-SELECT is_empty($$SELECT * FROM tq.list_workers('lw', 't')$$, '2.16 listWorkers: until it ends');
+SELECT is_empty($$SELECT * FROM tq.list_workers('lw/t')$$, '2.16 listWorkers: until it ends');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

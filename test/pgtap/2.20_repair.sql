@@ -234,14 +234,14 @@ SELECT pg_temp.refused($$SELECT pg_temp.create('k3', '{"policy": {"uniqueKey": "
 -- a serial key that both have, held by the failure of the second
 SELECT pg_temp.create('sk1', '{"taskQueueId": "test/sk", "policy": {"serialKey": "s", "serialOnFailure": "hold"}}');
 SELECT pg_temp.create('sk2', '{"taskQueueId": "test/sk", "$deps": ["sk1"], "policy": {"serialKey": "s", "serialOnFailure": "hold"}}');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/sk') -> 'pendingTasks')::bigint = 1$$);
 SELECT pg_temp.finish_task('sk1');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/sk') -> 'pendingTasks')::bigint = 1$$);
 SELECT pg_temp.finish_task('sk2', 'failed');
 SELECT is(tq.rerun_task(pg_temp.id('sk1'), downstream => true) ->> 'state', 'pending', 'policy 11.2 the first is rerun');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/sk') -> 'pendingTasks')::bigint = 1$$);
 SELECT pg_temp.finish_task('sk1');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/sk') -> 'pendingTasks')::bigint = 1$$);
 SELECT is(pg_temp.finish_task('sk2')::text || pg_temp.state('sk2'), 'completed', 'policy 11.2 the second has left the order, and comes back after it');
 
 -- ---- retry_task_group ----
@@ -296,10 +296,10 @@ SELECT is(pg_temp.states('one'), 'pending', '2.20 which is rerun');
 -- a concurrency key with room for one task
 SELECT tq.set_queue('test/ck', '{"keyConcurrentLimit": 1}') \g /dev/null
 SELECT pg_temp.create(n, '{"$group": "ck", "taskQueueId": "test/ck", "policy": {"concurrencyKey": "c"}}') FROM unnest('{ck1,ck2}'::text[]) WITH ORDINALITY AS u (n, i) ORDER BY i;
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/ck') -> 'pendingTasks')::bigint = 1$$);
 SELECT is(pg_temp.claims('test/ck'), 'ck1', 'policy 11.3 one of a key');
 SELECT pg_temp.report('ck1', 'failed');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/ck') -> 'pendingTasks')::bigint = 1$$);
 SELECT is(pg_temp.claims('test/ck'), 'ck2', 'policy 11.3 then the other');
 SELECT is(tq.retry_task_group(pg_temp.id('ck')), 1::bigint, '2.20 the first is repaired while the other runs');
 SELECT pg_temp.await($$SELECT EXISTS (SELECT FROM tq_internal.gate_member m JOIN tq_internal.task t ON t.id = m.task WHERE t.task_id = pg_temp.id('ck1'))$$);
@@ -307,7 +307,7 @@ SELECT is(pg_temp.claims('test/ck'), '', 'policy 11.3 and waits for its key');
 SELECT is(tq.reschedule_task(pg_temp.id('ck1')) ->> 'state', 'pending', '2.21 to run now');
 SELECT is(pg_temp.claims('test/ck'), '', 'policy 11.3 which gives it no key');
 SELECT pg_temp.report('ck2', 'completed');
-SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT pg_temp.await($$SELECT (tq.task_queue_counts('test/ck') -> 'pendingTasks')::bigint = 1$$);
 SELECT is(pg_temp.claims('test/ck'), 'ck1', 'policy 11.3 until the other has ended');
 SELECT is(pg_temp.report('ck1', 'completed'), 'completed 5: scheduled>failed/failed rerun>completed/completed', '2.20 as its next run');
 

@@ -143,7 +143,7 @@ SELECT is(pg_temp.run('t32') ->> 'workerId', 'w1', '3.1 #32 the run keeps its wo
 RESET tq.clock_offset;
 SELECT pg_temp.create('t33' || n, jsonb_build_object('taskQueueId', 'test/removed', 'retries', n)) FROM unnest('{1,0}'::int[]) AS n;
 SELECT pg_temp.claims('test/removed', 2, 'gone');
-SELECT is((SELECT count(*) FROM tq.worker_removed('test', 'removed', 'wg', 'gone', 'for a test')), 2::bigint, '3.1 #33 running, the worker is removed');
+SELECT is((SELECT count(*) FROM tq.worker_removed('test/removed', 'wg', 'gone', 'for a test')), 2::bigint, '3.1 #33 running, the worker is removed');
 SELECT is(pg_temp.look('t331'), 'pending 0: scheduled>exception/worker-shutdown retry>pending', '3.1 #33 as #23');
 SELECT is(pg_temp.look('t330'), 'exception 0: scheduled>exception/worker-shutdown', '3.1 #33 as #24');
 SELECT pg_temp.running('t34');

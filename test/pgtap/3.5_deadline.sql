@@ -22,7 +22,7 @@ SELECT is(pg_temp.upkeep(), '', '3.5 before the deadline nothing happens');
 SET tq.clock_offset = '10 minutes 1 second';
 SELECT is(pg_temp.state('p') || ' ' || pg_temp.state('u') || ' ' || pg_temp.state('r'), 'pending unscheduled running', '3.5 the deadline itself changes nothing until upkeep() processes it');
 SELECT is(pg_temp.claims('test/q-p'), '', '3.5 pending runs are no longer handed out');
-SELECT is(tq.pending_tasks('test/q-p'), 0::bigint, '8.1 nor counted');
+SELECT is((tq.task_queue_counts('test/q-p') -> 'pendingTasks')::bigint, 0::bigint, '8.1 nor counted');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('p'), 0, 'wg', 'w1')$$, 'TQ409', '3.5 claim_task refuses');
 SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('r'), 0)$$, 'TQ409', '3.5 reclaim_task refuses');
 SAVEPOINT s;

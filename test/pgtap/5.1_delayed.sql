@@ -44,7 +44,7 @@ SELECT is(pg_temp.upkeep(), 'delayed 1', 'delayed: upkeep moves it when it is du
 SELECT is(tq.status(pg_temp.id('a')), status, 'delayed: the status is the same') FROM before;
 SELECT is(pg_temp.progress('g'), '5 u0 d0 p3 r2 c0 f0 e0 -', 'delayed: no longer counted as delayed');
 SELECT is(pg_temp.upkeep(), '', 'delayed: once');
-SELECT is(tq.pending_tasks('test/q'), 3::bigint, 'delayed: counted as pending');
+SELECT is((tq.task_queue_counts('test/q') -> 'pendingTasks')::bigint, 3::bigint, 'delayed: counted as pending');
 SELECT is(pg_temp.claims('test/q'), 'e d a', 'delayed: it goes to the back of its priority');
 SELECT is(pg_temp.look('a'), 'running 3: scheduled>running', 'delayed: retriesLeft and reasonCreated are kept');
 RESET tq.clock_offset;

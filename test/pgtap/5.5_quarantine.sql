@@ -5,7 +5,7 @@ SELECT no_plan();
 
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q", "$deadline": "3 hours"}') FROM generate_series(1, 6) AS n;
 SELECT is(pg_temp.claims('test/q', 2, 'bad'), 't1 t2', '5.5 a worker has two tasks');
-SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'q', 'wg', 'bad', now() + interval '30 minutes', 'for a test')$$, '5.5 quarantine it');
+SELECT lives_ok($$SELECT tq.quarantine_worker('test/q', 'wg', 'bad', now() + interval '30 minutes', 'for a test')$$, '5.5 quarantine it');
 
 -- no new runs
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), '', '5.5 claim_work gives it nothing');
@@ -15,7 +15,7 @@ SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('t3'), 7, 'wg', 'bad'))
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('nobody'), 0, 'wg', 'bad')$$, 'TQ404', '2.9 an unknown task comes first');
 SET tq.clock_offset = '20 seconds';
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), '', '5.5 it may call claim_work');
-SELECT ok(pg_temp.near(tq.get_worker('test', 'q', 'wg', 'bad') ->> 'lastDateActive', pg_temp.clock()), '5.5 which is recorded as seen');
+SELECT ok(pg_temp.near(tq.get_worker('test/q', 'wg', 'bad') ->> 'lastDateActive', pg_temp.clock()), '5.5 which is recorded as seen');
 RESET tq.clock_offset;
 
 -- others are unaffected
@@ -34,14 +34,14 @@ SET tq.clock_offset = '31 minutes';
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), 't5', '5.5 when the quarantine is over, it gets work again');
 RESET tq.clock_offset;
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), '', '5.5 (it is not over before)');
-SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'q', 'wg', 'bad', now() - interval '1 hour')$$, '2.16 a past time lifts it');
+SELECT lives_ok($$SELECT tq.quarantine_worker('test/q', 'wg', 'bad', now() - interval '1 hour')$$, '2.16 a past time lifts it');
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), 't6', '2.16 at once');
 SELECT is((SELECT run_id FROM tq.claim_task(pg_temp.id('t2'), 1, 'wg', 'bad')), 1, '2.16 claim_task too');
 
 -- claim_task by an unknown worker: no quarantine, no row is inserted
 SELECT pg_temp.create('new');
 SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('new'), 0, 'wg', 'stranger')), 1::bigint, '5.5 an unknown worker is not in quarantine');
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'q-new', 'wg', 'stranger')$$, 'TQ404', '2.9 claim_task does not insert the worker');
+SELECT pg_temp.throws($$SELECT tq.get_worker('test/q-new', 'wg', 'stranger')$$, 'TQ404', '2.9 claim_task does not insert the worker');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -7,29 +7,29 @@ SELECT no_plan();
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(pg_temp.name((r ->> 'taskId')::tq.slugid) || '/' || (r ->> 'runId'), ' ' ORDER BY n), '')
-	FROM jsonb_array_elements(tq.get_worker('test', 'q', 'wg', worker) -> 'recentTasks') WITH ORDINALITY AS u (r, n)
+	FROM jsonb_array_elements(tq.get_worker('test/q', 'wg', worker) -> 'recentTasks') WITH ORDINALITY AS u (r, n)
 $$;
 
 SELECT pg_temp.claims('test/q');
-SELECT is(w ->> 'workerId', 'w1', '5.6 claim_work: seen also without a task to claim') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+SELECT is(w ->> 'workerId', 'w1', '5.6 claim_work: seen also without a task to claim') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
 SELECT ok(pg_temp.near(w ->> 'firstClaim', now()) AND pg_temp.near(w ->> 'lastDateActive', now()) AND pg_temp.near(w ->> 'expires', now() + interval '1 day'), '5.6 claim_work: firstClaim, lastDateActive, expires in a day')
-FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q", "$deadline": "3 hours"}') FROM generate_series(1, 3) AS n;
 SET tq.clock_offset = '2 hours';
 SELECT is(pg_temp.claims('test/q', 2), 't1 t2', '5.6 two hours later');
-SELECT ok(pg_temp.near(w ->> 'firstClaim', now()), '5.6 claim_work: firstClaim does not move') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+SELECT ok(pg_temp.near(w ->> 'firstClaim', now()), '5.6 claim_work: firstClaim does not move') FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
 SELECT ok(pg_temp.near(w ->> 'lastDateActive', pg_temp.clock()) AND pg_temp.near(w ->> 'expires', pg_temp.clock() + interval '1 day'), '5.6 claim_work: lastDateActive and expires do')
-FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
 SELECT is(pg_temp.recent('w1'), 't1/0 t2/0', '5.6 recentTasks: appended per claim');
 RESET tq.clock_offset;
 SELECT is(pg_temp.claims('test/q', 1), 't3', '5.6 a claim at an earlier time');
-SELECT ok(pg_temp.near(tq.get_worker('test', 'q', 'wg', 'w1') ->> 'expires', now() + interval '1 day 2 hours'), '5.6 expires never moves backwards');
+SELECT ok(pg_temp.near(tq.get_worker('test/q', 'wg', 'w1') ->> 'expires', now() + interval '1 day 2 hours'), '5.6 expires never moves backwards');
 
 -- reclaim
 SET tq.clock_offset = '2 hours 40 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('t1'), 0)$$, '5.6 a reclaim');
 SELECT ok(pg_temp.near(w ->> 'lastDateActive', pg_temp.clock()) AND pg_temp.near(w ->> 'expires', pg_temp.clock() + interval '1 day'), '5.6 reclaim_task: seen')
-FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+FROM tq.get_worker('test/q', 'wg', 'w1') AS w;
 RESET tq.clock_offset;
 
 -- claim_task: recentTasks if the worker is known
@@ -56,7 +56,7 @@ RESET tq.clock_offset;
 SELECT pg_temp.create('m' || n, '{"taskQueueId": "test/q"}') FROM generate_series(1, 25) AS n;
 SELECT is(length(pg_temp.claims('test/q', 10, 'w2')) > 0, true, '5.6 ten tasks');
 SELECT is(length(pg_temp.claims('test/q', 15, 'w2')) > 0, true, '5.6 fifteen more');
-SELECT is(jsonb_array_length(tq.get_worker('test', 'q', 'wg', 'w2') -> 'recentTasks'), 20, '5.6 recentTasks: 20 are kept');
+SELECT is(jsonb_array_length(tq.get_worker('test/q', 'wg', 'w2') -> 'recentTasks'), 20, '5.6 recentTasks: 20 are kept');
 SELECT is(pg_temp.recent('w2'), (SELECT string_agg('m' || n || '/0', ' ' ORDER BY n) FROM generate_series(6, 25) AS n), '5.6 recentTasks: the last ones, oldest first');
 
 
@@ -75,13 +75,13 @@ $$;
 SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
 CREATE TEMP TABLE stored AS SELECT pg_temp.row_of('fast') AS r;
 DO $$ BEGIN FOR i IN 1..22 LOOP PERFORM tq.claim_work('fast/q', 'wg', 'fast'); END LOOP; END $$;
-SELECT is(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks', pg_temp.claimed_last(), '5.6 the last 20 claims of a fast worker are shown at once');
-SELECT is((SELECT latest_task_id FROM tq.list_workers('fast', 'q')), (pg_temp.claimed_last() -> -1 ->> 'taskId')::tq.slugid, '5.6 list_workers shows the last one');
+SELECT is(tq.get_worker('fast/q', 'wg', 'fast') -> 'recentTasks', pg_temp.claimed_last(), '5.6 the last 20 claims of a fast worker are shown at once');
+SELECT is((SELECT latest_task_id FROM tq.list_workers('fast/q')), (pg_temp.claimed_last() -> -1 ->> 'taskId')::tq.slugid, '5.6 list_workers shows the last one');
 SELECT is(pg_temp.row_of('fast'), r, '5.6 without a write of its row') FROM stored;
 SET tq.clock_offset = '20 seconds';
 SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
 SELECT is(pg_temp.row_of('fast'), r, '5.6 nor is it written within tq.seen_interval') FROM stored;
-SELECT ok(pg_temp.near(tq.get_worker('fast', 'q', 'wg', 'fast') ->> 'lastDateActive', pg_temp.clock()), '5.6 though it is shown when it was seen');
+SELECT ok(pg_temp.near(tq.get_worker('fast/q', 'wg', 'fast') ->> 'lastDateActive', pg_temp.clock()), '5.6 though it is shown when it was seen');
 SET tq.clock_offset = '40 seconds';
 SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
 SELECT isnt(pg_temp.row_of('fast'), r, '5.6 but later it is') FROM stored;
@@ -97,9 +97,9 @@ RESET tq.clock_offset;
 -- a claim that is rolled back was none
 SAVEPOINT s;
 SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
-SELECT jsonb_array_length(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks');
+SELECT jsonb_array_length(tq.get_worker('fast/q', 'wg', 'fast') -> 'recentTasks');
 ROLLBACK TO s;
-SELECT is(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks' -> -1, pg_temp.claimed_last() -> -1, '5.6 a claim that is rolled back is not shown');
+SELECT is(tq.get_worker('fast/q', 'wg', 'fast') -> 'recentTasks' -> -1, pg_temp.claimed_last() -> -1, '5.6 a claim that is rolled back is not shown');
 -- polls that find nothing
 SET tq.clock_offset = '50 minutes';
 SELECT pg_temp.claims('fast/none', 1, 'idle');
@@ -107,7 +107,7 @@ SET tq.clock_offset = '50 minutes 20 seconds';
 CREATE TEMP TABLE idle AS SELECT pg_temp.row_of('idle') AS r;
 SELECT pg_temp.claims('fast/none', 1, 'idle');
 SELECT is(pg_temp.row_of('idle'), r, '5.6 a poll that finds nothing writes nothing within the interval') FROM idle;
-SELECT is(w ->> 'lastDateActive' > pg_temp.iso(pg_temp.clock() - interval '5 seconds'), true, '5.6 but is shown') FROM tq.get_worker('fast', 'none', 'wg', 'idle') AS w;
+SELECT is(w ->> 'lastDateActive' > pg_temp.iso(pg_temp.clock() - interval '5 seconds'), true, '5.6 but is shown') FROM tq.get_worker('fast/none', 'wg', 'idle') AS w;
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

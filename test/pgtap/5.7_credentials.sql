@@ -65,9 +65,9 @@ SET tq.credentials = on;
 CREATE TEMP TABLE wanted AS SELECT * FROM tq.reclaim_task(pg_temp.id('w'), 0);
 SELECT ok(credentials IS NOT NULL, 'on: also for a claim that had none') FROM wanted;
 SET tq.credentials = auto;
-SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('w'), 0, wanted.credentials)) IS NOT NULL, 'auto: a caller that gives credentials gets new ones') FROM wanted;
+SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('w'), 0, credentials => wanted.credentials)) IS NOT NULL, 'auto: a caller that gives credentials gets new ones') FROM wanted;
 SET tq.credentials = off;
-SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('w'), 0, wanted.credentials)) IS NULL, 'off: it gets none') FROM wanted;
+SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('w'), 0, credentials => wanted.credentials)) IS NULL, 'off: it gets none') FROM wanted;
 SET tq.credentials = on;
 
 -- no scopes; a batch; claim_task and its repeat; reclaim_task
@@ -83,7 +83,7 @@ SELECT is(count(DISTINCT credentials), 2::bigint, '5.7 claim_task, and its repea
 SELECT is(count(DISTINCT credentials -> 'clientId'), 1::bigint, '5.7 for the same time') FROM one;
 SELECT is(pg_temp.valid(credentials), 'ok', '5.7 valid, both') FROM one;
 SET tq.clock_offset = '5 minutes';
-CREATE TEMP TABLE later AS SELECT * FROM tq.reclaim_task(pg_temp.id('c'), 0, (SELECT credentials FROM one LIMIT 1));
+CREATE TEMP TABLE later AS SELECT * FROM tq.reclaim_task(pg_temp.id('c'), 0, credentials => (SELECT credentials FROM one LIMIT 1));
 SELECT is(credentials ->> 'clientId', format('task-client/%s/0/on/wg/w1/until/%s', pg_temp.id('c'), pg_temp.ms(taken_until) / 1000), '5.7 reclaim_task: clientId') FROM later;
 SELECT is(pg_temp.certificate(credentials) -> 'scopes' -> 3, '"s:c"', '5.7 reclaim_task: scopes of the task') FROM later;
 SELECT is((pg_temp.certificate(l.credentials) ->> 'start')::bigint - (pg_temp.certificate(o.credentials) ->> 'start')::bigint >= 300000, true, '5.7 reclaim_task: start is now') FROM later AS l, one AS o LIMIT 1;
@@ -101,10 +101,10 @@ RESET tq.clock_offset;
 -- A call of each function that takes credentials, for task a: $c are the credentials.
 CREATE TEMP TABLE call (name text, call text);
 INSERT INTO call VALUES
-	('reclaim_task', 'SELECT tq.reclaim_task($t, 0, $c)'),
-	('report_completed', 'SELECT tq.report_completed($t, 0, $c)'),
-	('report_failed', 'SELECT tq.report_failed($t, 0, $c)'),
-	('report_exception', $$SELECT tq.report_exception($t, 0, 'worker-shutdown', $c)$$),
+	('reclaim_task', 'SELECT tq.reclaim_task($t, 0, credentials => $c)'),
+	('report_completed', 'SELECT tq.report_completed($t, 0, credentials => $c)'),
+	('report_failed', 'SELECT tq.report_failed($t, 0, credentials => $c)'),
+	('report_exception', $$SELECT tq.report_exception($t, 0, 'worker-shutdown', credentials => $c)$$),
 	('defer_task', $$SELECT tq.defer_task($t, 0, '1 minute', $c)$$),
 	('report_progress', $$SELECT tq.report_progress($t, 0, 1, 2, credentials => $c)$$),
 	('create_artifact', $$SELECT tq.create_artifact($t, 0, 'a', jsonb_build_object('storageType', 'reference', 'url', 'https://example.org', 'contentType', 'text/plain', 'expires', now() + interval '10 minutes'), $c)$$),
@@ -190,28 +190,28 @@ SELECT is(valid, 0, part || ': each is refused') FROM altered;
 -- ---------------------------------------------------------------------------
 
 -- resolved: still valid, so that the report can be repeated
-SELECT is(tq.report_completed(pg_temp.id('other'), 0, pg_temp.of('other')) ->> 'state', 'completed', '5.7 a report');
-SELECT is(tq.report_completed(pg_temp.id('other'), 0, pg_temp.of('other')) ->> 'state', 'completed', '5.7 its repeat');
-SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('other'), 0, pg_temp.of('other'))$$, 'TQ409', '5.7 another report is a conflict');
-SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('other'), 0, pg_temp.of('other'))$$, 'TQ409', '5.7 and to prolong the claim');
+SELECT is(tq.report_completed(pg_temp.id('other'), 0, credentials => pg_temp.of('other')) ->> 'state', 'completed', '5.7 a report');
+SELECT is(tq.report_completed(pg_temp.id('other'), 0, credentials => pg_temp.of('other')) ->> 'state', 'completed', '5.7 its repeat');
+SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('other'), 0, credentials => pg_temp.of('other'))$$, 'TQ409', '5.7 another report is a conflict');
+SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('other'), 0, credentials => pg_temp.of('other'))$$, 'TQ409', '5.7 and to prolong the claim');
 -- rerun: the new run is another one
 SELECT is(tq.rerun_task(pg_temp.id('other')) ->> 'state', 'pending', '5.7 rerun');
 SELECT pg_temp.claim('other');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('other'), 1, (SELECT credentials FROM claimed WHERE name = 'other' AND run_id = 0))$$, 'TQ403', '5.7 those of the run before');
-SELECT is(tq.report_completed(pg_temp.id('other'), 1, pg_temp.of('other')) ->> 'state', 'completed', '5.7 those of the run');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('other'), 1, credentials => (SELECT credentials FROM claimed WHERE name = 'other' AND run_id = 0))$$, 'TQ403', '5.7 those of the run before');
+SELECT is(tq.report_completed(pg_temp.id('other'), 1, credentials => pg_temp.of('other')) ->> 'state', 'completed', '5.7 those of the run');
 -- expired: another worker has the next run
 SELECT pg_temp.create('e', '{"$deadline": "50 minutes"}'), pg_temp.claim('e');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 7', '5.7 claims expire');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('e'), 0, pg_temp.of('e'))$$, 'TQ403', '5.7 then credentials do, too');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('e'), 0, credentials => pg_temp.of('e'))$$, 'TQ403', '5.7 then credentials do, too');
 RESET tq.clock_offset;
 -- deferred: a worker that claims the run again does not have the credentials of the one before
 SELECT pg_temp.create('d'), pg_temp.claim('d');
 SELECT is(tq.defer_task(pg_temp.id('d'), 0, '0', pg_temp.of('d')) ->> 'state', 'pending', '5.7 defer_task');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('d'), 0, pg_temp.of('d'))$$, 'TQ403', '5.7 a run that is pending again');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('d'), 0, credentials => pg_temp.of('d'))$$, 'TQ403', '5.7 a run that is pending again');
 SELECT pg_temp.claim('d', 'w2');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('d'), 0, pg_temp.of('d'))$$, 'TQ403', '5.7 a run that another worker has');
-SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('d'), 0, pg_temp.of('d', 'w2'))$$, '5.7 that worker has its own');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('d'), 0, credentials => pg_temp.of('d'))$$, 'TQ403', '5.7 a run that another worker has');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('d'), 0, credentials => pg_temp.of('d', 'w2'))$$, '5.7 that worker has its own');
 -- rolled back: the claim was never made
 CREATE FUNCTION pg_temp.lost(query text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -226,20 +226,20 @@ $$;
 SELECT pg_temp.create('r');
 CREATE TEMP TABLE lost AS SELECT pg_temp.lost($$SELECT pg_temp.claim('r')$$) AS credentials;
 SELECT is(pg_temp.state('r'), 'pending', '5.7 a claim is rolled back');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials) FROM lost$$, 'TQ403', '5.7 then its credentials are not valid');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials => credentials) FROM lost$$, 'TQ403', '5.7 then its credentials are not valid');
 SET tq.clock_offset = '1 second';
 SELECT pg_temp.claim('r');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials) FROM lost$$, 'TQ403', '5.7 also when the same worker has the run later');
-SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('r'), 0, pg_temp.of('r'))$$, '5.7 by other credentials');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials => credentials) FROM lost$$, 'TQ403', '5.7 also when the same worker has the run later');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('r'), 0, credentials => pg_temp.of('r'))$$, '5.7 by other credentials');
 -- prolonged, and that was rolled back: the credentials are for longer than the claim
 SET tq.clock_offset = '10 minutes';
 UPDATE lost SET credentials = pg_temp.lost($$SELECT (tq.reclaim_task(pg_temp.id('r'), 0)).credentials$$);
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials) FROM lost$$, 'TQ403', '5.7 a reclaim that was rolled back');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0, credentials => credentials) FROM lost$$, 'TQ403', '5.7 a reclaim that was rolled back');
 RESET tq.clock_offset;
 -- the task is deleted
 SELECT pg_temp.create('x'), pg_temp.claim('x');
 SELECT tq.delete_task(pg_temp.id('x'));
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('x'), 0, pg_temp.of('x'))$$, 'TQ403', '5.7 a task that was deleted');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('x'), 0, credentials => pg_temp.of('x'))$$, 'TQ403', '5.7 a task that was deleted');
 
 -- resolve: an outcome for each run
 SELECT pg_temp.create('m1', '{"taskQueueId": "test/q-m"}'), pg_temp.create('m2', '{"taskQueueId": "test/q-m"}'), pg_temp.create('m3', '{"taskQueueId": "test/q-m"}');
@@ -295,7 +295,7 @@ SELECT ok((SELECT credentials FROM tq.claim_task(pg_temp.id('s4'), 0, 'wg', 'w1'
 SELECT is(pg_temp.try(pg_temp.call(call, 's3', NULL)) ~ '^TQ40[03]', true, name || ': not without credentials') FROM call WHERE name <> 'finish_artifact';
 SELECT is(pg_temp.try(pg_temp.call(call, 's3', pg_temp.of('s3'))), 'ok', name || ': with credentials') FROM call WHERE name <> 'finish_artifact';
 SELECT is(pg_temp.try(pg_temp.call(call, 's1', pg_temp.of('s3'))), 'TQ403 credentials are not valid', name || ': not for another run') FROM call WHERE name <> 'assume';
-SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('s3'), 0, pg_temp.of('s3'))) IS NOT NULL, 'auto: new ones by a reclaim');
+SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('s3'), 0, credentials => pg_temp.of('s3'))) IS NOT NULL, 'auto: new ones by a reclaim');
 SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s3', 's1'), '{0,0}')), 'forbidden forbidden', 'resolve: neither scopes nor credentials');
 SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s1', 's3'), '{0,0}', 'worker-shutdown', jsonb_build_array(NULL, pg_temp.of('s3')))), 'forbidden retried', 'resolve: credentials for one run');
 SELECT pg_temp.claim('s3');

@@ -130,7 +130,7 @@ SELECT is(pg_temp.sent(), 'RUN m2 running 0.wg.w1, RUN m4 running 0.wg.w1, RUN m
 	'12 sends task-running for each, in the order of the claims');
 SELECT is(pg_temp.claims('test/nothing', 10), '', '12 claimWork of an empty queue');
 SELECT is(pg_temp.sent(), '', '12 sends nothing');
-SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'many', 'wg', 'w1', pg_temp.clock() + interval '1 hour')$$, '12 a worker in quarantine');
+SELECT lives_ok($$SELECT tq.quarantine_worker('test/many', 'wg', 'w1', pg_temp.clock() + interval '1 hour')$$, '12 a worker in quarantine');
 SELECT is(pg_temp.claims('test/many', 4), '', '12 claimWork gives it nothing');
 SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('m3'), 0, 'wg', 'w1')), 0::bigint, '12 nor does claimTask');
 SELECT is(pg_temp.sent(), '', '12 and that sends nothing');

@@ -41,8 +41,8 @@ SELECT pg_temp.create('dots', '{"taskQueueId": "prov/wt"}');
 SELECT tq.claim_task(pg_temp.id('dots'), 0, 'eu.example.org', '.pod-7f.');
 SELECT is((array_agg(routing_key ORDER BY id))[3], format('primary.%s.0.eu%%2Eexample%%2Eorg.%%2Epod-7f%%2E.prov.wt.-.%1$s._', pg_temp.id('dots')), '6.2 a dot of a worker is %2E')
 FROM pg_temp.news();
-SELECT is((SELECT count(*) FROM tq.messages(0, 1000, 'task-running', 'primary.*.*.eu%2Eexample%2Eorg.#')), 1::bigint, '6.2 and is so in a pattern');
-SELECT is((SELECT payload ->> 'workerId' FROM tq.messages(0, 1000, 'task-running', 'primary.*.*.eu%2Eexample%2Eorg.#')), '.pod-7f.', '6.2 but not in the payload');
+SELECT is((SELECT count(*) FROM tq.messages(exchange => 'task-running', pattern => 'primary.*.*.eu%2Eexample%2Eorg.#')), 1::bigint, '6.2 and is so in a pattern');
+SELECT is((SELECT payload ->> 'workerId' FROM tq.messages(exchange => 'task-running', pattern => 'primary.*.*.eu%2Eexample%2Eorg.#')), '.pod-7f.', '6.2 but not in the payload');
 SELECT is(count(*), 0::bigint, '6.2 ten words, or four for a group, each of them') FROM pg_temp.messages_after(0) AS m
 WHERE cardinality(string_to_array(routing_key, '.')) <> CASE WHEN exchange LIKE 'task-group-%' THEN 4 ELSE 10 END OR routing_key !~ '^primary\.([a-zA-Z0-9_%-]+\.)+_$';
 
@@ -94,7 +94,7 @@ SELECT pg_temp.last_id() AS last, current_setting('test.mark') AS first
 CREATE FUNCTION pg_temp.read(first bigint, exchange text, pattern text DEFAULT '#') RETURNS text
 LANGUAGE sql AS $$
 	SELECT string_agg(pg_temp.short(m.exchange) || CASE WHEN m.payload ? 'status' THEN ' ' || pg_temp.name((m.payload #>> '{status,taskId}')::tq.slugid) ELSE '' END, ', ' ORDER BY m.id)
-	FROM tq.messages(first, exchange => read.exchange, pattern => read.pattern) AS m
+	FROM tq.messages(after => first, exchange => read.exchange, pattern => read.pattern) AS m
 $$;
 SELECT is(pg_temp.read(:first, exchange, pattern), expected, format('messages() of %s that match "%s"', coalesce(exchange, 'any exchange'), pattern))
 FROM (VALUES
@@ -125,19 +125,19 @@ FROM (VALUES
 	('task-group-resolved', 'route.#', NULL),
 	('task-group-resolved', '#', 'GROUP, GROUP'),
 	('task-alert', '#', NULL)) AS v (exchange, pattern, expected);
-SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-defined task-pending task-defined', 'messages(): max is the first') FROM tq.messages(:first, 3);
-SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running task-running', 'messages(): max counts those that match') FROM tq.messages(:first, 2, 'task-running');
-SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running', 'messages(): the first of them') FROM tq.messages(:first, 1, 'task-running');
-SELECT is(count(*), 0::bigint, 'messages(): after the last there is none') FROM tq.messages(:last);
-SELECT is(count(*), 0::bigint, 'messages(): nor after future ids') FROM tq.messages(9223372036854775807);
+SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-defined task-pending task-defined', 'messages(): max is the first') FROM tq.messages(after => :first, max => 3);
+SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running task-running', 'messages(): max counts those that match') FROM tq.messages(after => :first, max => 2, exchange => 'task-running');
+SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running', 'messages(): the first of them') FROM tq.messages(after => :first, max => 1, exchange => 'task-running');
+SELECT is(count(*), 0::bigint, 'messages(): after the last there is none') FROM tq.messages(after => :last);
+SELECT is(count(*), 0::bigint, 'messages(): nor after future ids') FROM tq.messages(after => 9223372036854775807);
 SELECT is(min(id), 1::bigint, 'messages(): ids begin with 1') FROM tq.messages();
-SELECT is(min(id), 1::bigint, 'messages(): after a negative one') FROM tq.messages(-9223372036854775808);
+SELECT is(min(id), 1::bigint, 'messages(): after a negative one') FROM tq.messages(after => -9223372036854775808);
 SELECT is(array_agg(id), array_agg(id ORDER BY id), 'messages(): rows come in the order of ids') FROM tq.messages();
-SELECT is((SELECT count(*) FROM tq.messages(:first) AS m, tq.message(m.id) AS o WHERE o::text = m::text), 10::bigint, 'message() gives the row of messages()');
+SELECT is((SELECT count(*) FROM tq.messages(after => :first) AS m, tq.message(m.id) AS o WHERE o::text = m::text), 10::bigint, 'message() gives the row of messages()');
 SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))
 FROM (VALUES ($$SELECT tq.messages(exchange => 'foo')$$, 'TQ400'), ($$SELECT tq.messages(exchange => '')$$, 'TQ400'), ($$SELECT tq.messages(exchange => 'Task-pending')$$, 'TQ400'),
-	($$SELECT tq.messages(exchange => 'exchange/taskcluster-queue/v1/taskPending')$$, 'TQ400'), ('SELECT tq.messages(NULL)', 'TQ400'), ('SELECT tq.messages(0, NULL)', 'TQ400'),
-	('SELECT tq.messages(0, 0)', 'TQ400'), ('SELECT tq.messages(0, -1)', 'TQ400'), ('SELECT tq.messages(0, 1001)', 'TQ400'), ('SELECT tq.messages(pattern => NULL)', 'TQ400'),
+	($$SELECT tq.messages(exchange => 'exchange/taskcluster-queue/v1/taskPending')$$, 'TQ400'), ('SELECT tq.messages(after => NULL)', 'TQ400'), ('SELECT tq.messages(max => NULL)', 'TQ400'),
+	('SELECT tq.messages(max => 0)', 'TQ400'), ('SELECT tq.messages(max => -1)', 'TQ400'), ('SELECT tq.messages(max => 1001)', 'TQ400'), ('SELECT tq.messages(pattern => NULL)', 'TQ400'),
 	(format('SELECT tq.messages(pattern => %L)', repeat('a', 1025)), 'TQ400'), (format('SELECT tq.messages(pattern => %L)', repeat('a', 1024)), '00000'),
 	('SELECT tq.message(NULL)', 'TQ400'), ('SELECT tq.message(0)', 'TQ404'), ('SELECT tq.message(-1)', 'TQ404'), (format('SELECT tq.message(%s + 1)', :last), 'TQ404'),
 	('SELECT tq.message(9223372036854775807)', 'TQ404')) AS v (query, code);
@@ -157,7 +157,7 @@ SELECT is(pg_temp.bindings(), 'tq_artifact_created artifact-created #, tq_task_a
 	'tq_task_priority_changed task-priority-changed #, tq_task_running task-running #', 'bindings: a channel for each exchange by default');
 SELECT lives_ok($$SELECT tq.bind('mine', 'task-pending', 'route.#'), tq.bind('mine', 'task-pending', 'primary.#'), tq.bind('mine', 'task-running')$$, 'bind: several');
 SELECT lives_ok($$SELECT tq.bind('mine', 'task-pending', 'route.#')$$, 'bind: again');
-SELECT lives_ok($$SELECT tq.bind(channel => 'mine too', exchange => 'task-group-resolved', routing_key_pattern => '')$$, 'bind: by name, and with the empty pattern');
+SELECT lives_ok($$SELECT tq.bind(channel => 'mine too', exchange => 'task-group-resolved', pattern => '')$$, 'bind: by name, and with the empty pattern');
 SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-pending route.#, mine task-running #, mine too task-group-resolved ', 'bind: each once');
 SELECT lives_ok($$SELECT tq.unbind(channel => 'mine', exchange => 'task-pending', pattern => 'route.#')$$, 'unbind: by name');
 SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending'), tq.unbind('mine', 'task-defined'), tq.unbind('nobody''s', 'task-defined')$$, 'unbind: bindings that do not exist');

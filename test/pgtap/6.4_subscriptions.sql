@@ -169,7 +169,7 @@ DECLARE
 	page bigint[];
 BEGIN
 	LOOP
-		page := (SELECT array_agg(id) FROM tq.messages(coalesce(ids[cardinality(ids)], 0), size, pages.exchange, pages.pattern));
+		page := (SELECT array_agg(id) FROM tq.messages(after => coalesce(ids[cardinality(ids)], 0), max => size, exchange => pages.exchange, pattern => pages.pattern));
 		EXIT WHEN page IS NULL;
 		ids := ids || page;
 	END LOOP;
@@ -261,17 +261,17 @@ SET tq.clock_offset = '1150 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '3, 1 2 3, 1 2 3'$$);
 SELECT is(pg_temp.places(), '3, 1 2 3, 1 2 3', 'retention: the first segment is too old');
 SELECT is(pg_relation_size('tq_internal.message_0') + pg_relation_size('tq_internal.tick_0') + pg_indexes_size('tq_internal.message_0'), 8192::bigint, 'retention: it is empty, but for a page of an index');
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages(0) AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
+SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
 	'DEF k3 unscheduled _._._, PEND k3 pending 0._._', 'retention: newer messages can be read');
 SELECT is(pg_temp.code('SELECT tq.message(1)'), 'TQ404', 'retention: older messages are deleted');
-SELECT is((SELECT min(id) FROM tq.messages(0)) > (SELECT max(n) FROM all_ids, unnest(ids) AS n), true, 'retention: ids go on');
+SELECT is((SELECT min(id) FROM tq.messages()) > (SELECT max(n) FROM all_ids, unnest(ids) AS n), true, 'retention: ids go on');
 SET tq.clock_offset = '1400 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '4, 2 3, 2 3 4'$$);
 SELECT is(pg_temp.places(), '4, 2 3, 2 3 4', 'retention: the second segment is too old');
 SET tq.clock_offset = '3000 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '5, none, 5'$$);
 SELECT is(pg_temp.places(), '5, none, 5', 'retention: all are too old; the last tick stays');
-SELECT is((SELECT count(*) FROM tq.messages(0)), 0::bigint, 'retention: there is nothing to be read');
+SELECT is((SELECT count(*) FROM tq.messages()), 0::bigint, 'retention: there is nothing to be read');
 SELECT pg_temp.create('k4', '{"$deadline": "4 days"}');
 SELECT is((SELECT min(id) FROM pg_temp.messages_after(0)) > (SELECT max(n) + 6 FROM all_ids, unnest(ids) AS n), true, 'retention: ids go on even then');
 SELECT pg_temp.published('0');
@@ -295,11 +295,11 @@ SELECT is(pg_temp.places(), '2, 1, 1 2', 'subscription_retention: older ones are
 SELECT is(pg_temp.fetched('slow'), 'PEND l1 pending 0._._', 'subscription_retention: it can still be fetched');
 SELECT pg_temp.create('l2', '{"$deadline": "4 days"}');
 SELECT pg_temp.published('0');
-SELECT is((SELECT (oldest_unread = (SELECT published FROM tq.messages(0, 1)))::text || coalesce(lost_before::text, ' none') FROM tq.subscription_overview WHERE name = 'slow'), 'true none', 'subscription_overview: since when it has not read');
+SELECT is((SELECT (oldest_unread = (SELECT published FROM tq.messages(max => 1)))::text || coalesce(lost_before::text, ' none') FROM tq.subscription_overview WHERE name = 'slow'), 'true none', 'subscription_overview: since when it has not read');
 SELECT pg_temp.acked('slow', 1);
 SET tq.clock_offset = '10200 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() LIKE '%, 2, %'$$);
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages(0) AS m), 'DEF l2 unscheduled _._._, PEND l2 pending 0._._', 'subscription_retention: what is acknowledged is dropped');
+SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF l2 unscheduled _._._, PEND l2 pending 0._._', 'subscription_retention: what is acknowledged is dropped');
 SELECT is(pg_temp.fetched('slow'), 'PEND l2 pending 0._._', 'subscription_retention: what is not is kept');
 SELECT id AS l2 FROM tq.fetch('slow')
 \gset
@@ -316,7 +316,7 @@ SELECT pg_temp.create('l3', '{"$deadline": "4 days"}');
 SELECT is(pg_temp.fetched('slow'), 'PEND l3 pending 0._._', 'subscription_retention: later messages are fetched');
 SELECT lives_ok($$SELECT pg_temp.acked('slow')$$, 'subscription_retention: and acknowledged');
 SELECT is(pg_temp.fetched('slow'), '', 'subscription_retention: all is read');
-SELECT is((SELECT count(*) FROM tq.subscription_overview WHERE name = 'quick' AND lost_before > (SELECT min(id) FROM tq.messages(0))), 0::bigint, 'subscription_overview: nothing in the log counts as lost');
+SELECT is((SELECT count(*) FROM tq.subscription_overview WHERE name = 'quick' AND lost_before > (SELECT min(id) FROM tq.messages())), 0::bigint, 'subscription_overview: nothing in the log counts as lost');
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 
 -- ---------------------------------------------------------------------------

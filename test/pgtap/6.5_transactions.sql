@@ -153,7 +153,7 @@ SELECT is(array_agg(pg_temp.told(m) ORDER BY id), (SELECT array_agg(told ORDER B
 BEGIN;
 SELECT pg_temp.create('k1');
 SELECT is(pg_temp.publish_step(), 0::bigint, 'upkeep in a transaction that has written: publishes nothing');
-SELECT is((SELECT count(*) FROM tq.messages((SELECT max(last_id) FROM tq_internal.tick) - 1) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('k1')::text), 0::bigint, 'nor can its own messages be read');
+SELECT is((SELECT count(*) FROM tq.messages(after => (SELECT max(last_id) FROM tq_internal.tick) - 1) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('k1')::text), 0::bigint, 'nor can its own messages be read');
 SELECT pg_temp.create('k2');
 COMMIT;
 SELECT is(pg_temp.sent(), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._', 'upkeep in a transaction that has written: loses nothing');

@@ -28,7 +28,7 @@ SELECT is(tq.satisfies('{b,a*}', 'ab'), true, '7.1 any of several');
 -- sealed group gs, all of queue test/q.  No pg_cron: that is in another database.
 SET cron.database_name = 'elsewhere';
 SELECT pg_temp.reach_all('test/q') \g /dev/null
-SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day'),
+SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test/q', 'g', 'w', now() + interval '1 day'),
 	tq.subscribe('two', 'task-defined', 'a'), tq.subscribe('two', 'task-defined', 'b'), tq.subscribe('two', 'task-failed') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
@@ -74,8 +74,8 @@ INSERT INTO rule VALUES
 	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
 	('claim_lines', $$SELECT tq.claim_lines('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
 	('claim_lines', $$SELECT tq.claim_lines('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
-	('declare_worker', $$SELECT tq.declare_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:declare-worker:test/q/g/w#expires"]]'),
-	('quarantine_worker', $$SELECT tq.quarantine_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:quarantine-worker:test/q/g/w"]]'),
+	('declare_worker', $$SELECT tq.declare_worker('test/q', 'g', 'w', '2000-01-01')$$, '[["queue:declare-worker:test/q/g/w#expires"]]'),
+	('quarantine_worker', $$SELECT tq.quarantine_worker('test/q', 'g', 'w', '2000-01-01')$$, '[["queue:quarantine-worker:test/q/g/w"]]'),
 	('report_exception', $$SELECT tq.report_exception('<r>', 0, 'internal-error')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
 	('report_completed', $$SELECT tq.report_completed('<c>', 0, result => '"secret"')$$, '[["queue:resolve-task:<c>/0"], ["queue:resolve-task-in-queue:test/q"]]'),	-- a repeat sends its messages again
 	('resolve_and_claim', $$SELECT tq.resolve_and_claim('[]', 'test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
@@ -155,7 +155,7 @@ FROM unnest(ARRAY[$$SELECT tq.schedule_task('<missing>')$$, $$SELECT tq.rerun_ta
 -- 403 first: what the arguments say
 SELECT is(pg_temp.attempt(pg_temp.fill(call), '{}'), 'TQ403', '2.0 forbidden before not found: ' || call)
 FROM unnest(ARRAY[$$SELECT tq.status('<missing>')$$, $$SELECT tq.task('<missing>')$$, $$SELECT tq.result('<missing>')$$, $$SELECT tq.why('<missing>')$$, $$SELECT tq.get_task_group('<missing>')$$,
-	$$SELECT tq.list_dependent_tasks('<missing>')$$, $$SELECT tq.get_worker('no', 'such', 'g', 'w')$$, $$SELECT tq.get_task_queue('no/such')$$, $$SELECT tq.get_latest_artifact('<missing>', 'x')$$,
+	$$SELECT tq.list_dependent_tasks('<missing>')$$, $$SELECT tq.get_worker('no/such', 'g', 'w')$$, $$SELECT tq.get_task_queue('no/such')$$, $$SELECT tq.get_latest_artifact('<missing>', 'x')$$,
 	$$SELECT tq.list_artifacts('<missing>', 0)$$]) AS call;
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_completed('<p>', 0)$$), '{}'), 'TQ409', '2.11 a run that is not running: conflict before forbidden');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_failed('<c>', 0)$$), '{}'), 'TQ409', '2.11 a run that ended otherwise: conflict before forbidden');
@@ -269,7 +269,7 @@ INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,on_group_resolved,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
 	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
-	('monitor', '{health,top,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
+	('monitor', '{health,top,published_id,task_queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
 FROM held AS h, unnest(h.fns) AS fn JOIN rule AS r ON r.fn = fn.fn
 WHERE r.call !~ 'mine:|scopes' ORDER BY h.who, r.fn;
@@ -285,7 +285,7 @@ CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
 	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks}'),
 	('work', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
-	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
+	('read', '{status,task,tasks,result,why,task_queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,list_workers,get_worker}'),
 	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

@@ -5,7 +5,7 @@ SELECT no_plan();
 
 CREATE FUNCTION pg_temp.counts() RETURNS text
 LANGUAGE sql AS $$
-	SELECT format('%s pending, %s claimed', c ->> 'pendingTasks', c ->> 'claimedTasks') || CASE WHEN tq.pending_tasks('test/q') <> (c ->> 'pendingTasks')::bigint THEN ', pending_tasks differs' ELSE '' END
+	SELECT format('%s pending, %s claimed', c ->> 'pendingTasks', c ->> 'claimedTasks') || CASE WHEN (tq.task_queue_counts('test/q') -> 'pendingTasks')::bigint <> (c ->> 'pendingTasks')::bigint THEN ', pending_tasks differs' ELSE '' END
 	FROM tq.task_queue_counts('test/q') AS c
 $$;
 

@@ -89,13 +89,13 @@ SELECT is((SELECT string_agg(step, ',' ORDER BY step) FROM tq.upkeep() WHERE ste
 
 -- worker info: 30 minutes after it expires, unless in quarantine; groups: 4.5
 SELECT pg_temp.claims('test/workers', 1, w) FROM unnest('{old,bad}'::text[]) AS w;
-SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'workers', 'wg', 'bad', now() + interval '3 days')$$, '8.4 a worker in quarantine');
+SELECT lives_ok($$SELECT tq.quarantine_worker('test/workers', 'wg', 'bad', now() + interval '3 days')$$, '8.4 a worker in quarantine');
 SET tq.clock_offset = '26 hours';
 SELECT pg_temp.upkeep();
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is deleted');
+SELECT pg_temp.throws($$SELECT tq.get_worker('test/workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is deleted');
 SELECT is(pg_temp.claims('test/workers', 1, 'old'), '', '8.4 it claims again');
-SELECT lives_ok($$SELECT tq.get_worker('test', 'workers', 'wg', 'bad')$$, '8.4 one in quarantine is not deleted');
-SELECT ok(pg_temp.near(tq.get_worker('test', 'workers', 'wg', 'old') ->> 'firstClaim', pg_temp.clock()), '8.4 as a new one');
+SELECT lives_ok($$SELECT tq.get_worker('test/workers', 'wg', 'bad')$$, '8.4 one in quarantine is not deleted');
+SELECT ok(pg_temp.near(tq.get_worker('test/workers', 'wg', 'old') ->> 'firstClaim', pg_temp.clock()), '8.4 as a new one');
 SELECT pg_temp.create('w', '{"taskQueueId": "test/workers"}');
 SELECT is(pg_temp.claims('test/workers', 1, 'bad'), '', '8.4 the other is still in quarantine');
 SELECT is(pg_temp.claims('test/workers', 1, 'old'), 'w', '8.4 the new one works');

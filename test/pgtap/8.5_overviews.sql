@@ -32,9 +32,8 @@ SELECT is((SELECT since FROM tq.task_overview WHERE task_id = pg_temp.id('a')), 
 SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('c')), 1, '8.5 unmet dependencies');
 SELECT is((SELECT dependencies FROM tq.task_details WHERE task_id = pg_temp.id('c')), ARRAY[pg_temp.id('a')::text], '8.5 dependencies as texts');
 SELECT is((SELECT format('%s %s %s', required_task_id, state, met) FROM tq.dependency_overview WHERE task_id = pg_temp.id('c')), pg_temp.id('a') || ' running f', '8.5 a dependency that is not met');
-SELECT is((SELECT row_to_json(o)::text FROM tq.task_overview o WHERE task_id = pg_temp.id('b')), (SELECT row_to_json(o)::text FROM tq.status_row(pg_temp.id('b')) o), '8.5 status_row');
-SELECT is((SELECT format('%s %s %s', pending, delayed, running) FROM tq.queue_counts('test/q')), '1 1 1', '8.5 queue_counts');
-SELECT is((SELECT workers FROM tq.queue_overview WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers of a queue');
+SELECT is((SELECT format('%s %s %s', pending, delayed, running) FROM tq.queue_stats WHERE task_queue_id = 'test/q'), '1 1 1', '8.5 counts of a queue');
+SELECT is((SELECT workers FROM tq.queue_stats WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers of a queue');
 SELECT is((SELECT format('%s %s %s', worker_id, state, running) FROM tq.worker_overview WHERE task_queue_id = 'test/q'), 'w1 running 1', '8.5 a worker that has a run');
 
 -- why
@@ -56,12 +55,12 @@ SELECT is(pg_temp.why('f'), 'next', '8.5 why: the one with the highest priority 
 SELECT pg_temp.create('nobody', '{"taskQueueId": "test/empty"}');
 SELECT is(pg_temp.why('nobody'), 'no worker, next', '8.5 why: no worker polls the queue');
 SELECT matches(pg_temp.detail('nobody', 'no worker'), '^no worker has asked its queue for work$', '8.5 why: never');
-SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() + interval '1 day', 'broken') IS NOT NULL;
+SELECT tq.quarantine_worker('test/q', 'wg', 'w1', pg_temp.clock() + interval '1 day', 'broken') IS NOT NULL;
 SELECT is(pg_temp.why('f'), 'quarantine, next', '8.5 why: all workers are in quarantine');
 SELECT matches(pg_temp.detail('f', 'quarantine'), '^workers: 1; the first until \d{4}-', '8.5 why: how many, until when');
 SELECT is((SELECT state FROM tq.worker_overview WHERE task_queue_id = 'test/q'), 'quarantined', '8.5 a worker in quarantine');
-SELECT is((SELECT quarantined FROM tq.queue_overview WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers in quarantine');
-SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() - interval '1 day', 'repaired') IS NOT NULL;
+SELECT is((SELECT workers_quarantined FROM tq.queue_stats WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers in quarantine');
+SELECT tq.quarantine_worker('test/q', 'wg', 'w1', pg_temp.clock() - interval '1 day', 'repaired') IS NOT NULL;
 SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.overview('a'), 'failed failed 0 wg/w1', '8.5 a failed task');
 SELECT is(pg_temp.why('a'), 'failed', '8.5 why: it failed');

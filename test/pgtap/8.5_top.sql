@@ -63,7 +63,7 @@ SELECT is(string_agg(line, E'\n') ~ 'PROGRESS', false, '8.5 top: tasks that are 
 -- long names, many rows, large numbers
 SELECT tq.enqueue(repeat('p', 38) || '/' || repeat('w', 37) || n) IS NOT NULL FROM generate_series(0, 9) n, generate_series(0, n);
 SELECT count(*) FROM generate_series(0, 9) n, tq.claim_work(repeat('p', 38) || '/' || repeat('w', 37) || n, repeat('g', 38), repeat('i', 38), 1000) WHERE n < 5;
-SELECT tq.quarantine_worker(repeat('p', 38), repeat('w', 37) || '1', repeat('g', 38), repeat('i', 38), pg_temp.clock() + interval '1 day', 'x') IS NOT NULL;
+SELECT tq.quarantine_worker(repeat('p', 38) || '/' || repeat('w', 37) || '1', repeat('g', 38), repeat('i', 38), pg_temp.clock() + interval '1 day', 'x') IS NOT NULL;
 SELECT tq.enqueue('test/g', task_group_id => pg_temp.id('group' || n)) IS NOT NULL FROM generate_series(1, 30) n, generate_series(1, 2);
 SELECT is((SELECT max(length(line)) <= 98 FROM tq.top(1000) AS line), true, '8.5 top: at most 98 characters');
 SELECT matches((SELECT string_agg(line, E'\n') FROM tq.top(1000) AS line), 'pppppppppppppppppppppp\.\.\. +0 ', '8.5 top: long names are cut');

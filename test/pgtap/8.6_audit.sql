@@ -59,7 +59,7 @@ INSERT INTO other VALUES
 		'{"task_queue_id": "test/q", "states": ["completed", "failed"], "older_than": 5400, "max": 10}'),
 	('retry_task_group', 'operator', $$tq.retry_task_group('<gs>', '1 hour', '{failed}')$$, NULL, NULL, '{"task_group_id": "<gs>", "deadline": 3600, "reasons": ["failed"], "downstream": true}'),
 	('cancel_group_callbacks', 'operator', $$tq.cancel_group_callbacks('<gp>', '<d>')$$, '{<d>}', NULL, '{"task_group_id": "<gp>"}'),
-	('quarantine_worker', 'operator', $$tq.quarantine_worker('test', 'q', 'g', 'w', '2000-01-01 00:00+00', 'secret')$$, NULL, NULL,
+	('quarantine_worker', 'operator', $$tq.quarantine_worker('test/q', 'g', 'w', '2000-01-01 00:00+00', 'secret')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "w", "quarantine_until": "2000-01-01T00:00:00.000Z"}'),
 	('set_queue', 'operator', $$tq.set_queue('test/q', '{"claimTimeout": 60, "paused": null}')$$, NULL, NULL, '{"task_queue_id": "test/q", "settings": {"claimTimeout": 60, "paused": null}}'),
 	('schedule_cron', 'operator', $$tq.schedule_cron('new', '0 6 * * *', 'test/q', '{"a": "secret"}', tags => '{"a": "secret"}', overlap => 'skip')$$, NULL, NULL,
@@ -191,7 +191,7 @@ INSERT INTO claim SELECT name, c.task_id, c.credentials FROM unnest('{k1,k2,k3}'
 RESET ROLE;
 TRUNCATE tq_internal.audit;
 SET LOCAL ROLE claimer;
-SELECT tq.reclaim_task(task_id, 0, credentials) FROM claim WHERE name = 'k1' \g /dev/null
+SELECT tq.reclaim_task(task_id, 0, credentials => credentials) FROM claim WHERE name = 'k1' \g /dev/null
 SELECT tq.resolve(array_agg(task_id ORDER BY name), '{0,0}', credentials => jsonb_agg(credentials ORDER BY name)) FROM claim WHERE name <> 'k3' \g /dev/null
 SELECT tq.assume(credentials) FROM claim WHERE name = 'k3' \g /dev/null
 SELECT tq.report_completed(task_id, 0) FROM claim WHERE name = 'k3' \g /dev/null

@@ -135,7 +135,7 @@ SELECT pg_temp.forget() \g /dev/null
 -- Tasks of others, one in each state: p pending, r running, c completed and so on.
 SET cron.database_name = 'elsewhere';
 SELECT pg_temp.reach_all('test/q') \g /dev/null
-SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day') \g /dev/null
+SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test/q', 'g', 'w', now() + interval '1 day') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
@@ -314,7 +314,7 @@ $$;
 SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('tq.%s(%s)', fn, format(args, name)))
 FROM odd, (VALUES ('enqueue', '%L'), ('enqueue', $$'test/q', routes => ARRAY[%L]$$), ('enqueue', $$'test/q', scopes => ARRAY[%L]$$), ('enqueue', $$'test/q', task_id => %L$$),
 	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('claim_lines', $$'test/q', %1$L, %1$L$$), ('claim_lines', $$%L, 'g', 'w'$$), ('claim_lines', $$ARRAY[%L], 'g', 'w', mode => %1$L$$), ('resolve_lines', '%L'), ('resolve_lines', $$'', %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
-	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('worker_channel', '%1$L, %1$L'), ('queue_counts', '%L'), ('list_workers', '%1$L, %1$L'), ('list_task_queues', '%L'),
+	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('worker_channel', '%1$L, %1$L'), ('list_workers', '%L'), ('list_task_queues', '%L'),
 	('grant_scopes', '%L, ARRAY[''x'']'), ('grant_scopes', '''fresh'', ARRAY[%L]'), ('grant_queue', '''fresh'', %L, ''read'''), ('satisfies', 'ARRAY[%1$L], %1$L'), ('topic_match', '%1$L, %1$L'), ('stable_slugid', '%L'),
 	('get_latest_artifact', format('%L, %%L', pg_temp.id('r'))), ('worker_removed', '''test'', ''q'', ''g'', ''w'', %L'), ('why', '%L'), ('status', '%L')) AS v (fn, args);
 SELECT is(pg_temp.odd_state(fn, format(args, jsonb_build_object(name, name))), 'value', format('tq.%s(%s)', fn, format(args, jsonb_build_object(name, name))))

@@ -250,7 +250,7 @@ SELECT is(pg_temp.before(pg_temp.time('a') + interval '1 s'), '', 'CC-033 ALERT_
 SELECT pg_temp.at(pg_temp.time('a') + interval '1 s');
 SELECT is(pg_temp.tick(), '', 'CC-033 then one pass sends an alert, and no second');
 SELECT is(tq.status(pg_temp.id('a')), status, 'CC-033 it stays SCHEDULED') FROM before;
-SELECT is(tq.pending_tasks('test/q-a'), 1::bigint, 'CC-033 it is counted');
+SELECT is((tq.task_queue_counts('test/q-a') -> 'pendingTasks')::bigint, 1::bigint, 'CC-033 it is counted');
 SELECT is(pg_temp.claims('test/q-a'), 'a', 'CC-033 and can be polled');
 ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "ALERT_ONLY"}');

@@ -93,7 +93,7 @@ ROLLBACK TO s;
 SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"]}}'), pg_temp.running('b', '{"policy": {"deadLetter": true}}');
 SELECT pg_temp.report('a', 'failed'), pg_temp.report('b', 'failed');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'C4 a late or different report is an error, and changes nothing: ' || f)
-FROM unnest(ARRAY['report_completed(pg_temp.id(''a''), 0)', 'report_exception(pg_temp.id(''a''), 0, ''worker-shutdown'')', 'report_failed(pg_temp.id(''a''), 1)', 'report_completed(pg_temp.id(''b''), 0, NULL, ''1'')', 'report_exception(pg_temp.id(''b''), 0, ''internal-error'')']) AS f;
+FROM unnest(ARRAY['report_completed(pg_temp.id(''a''), 0)', 'report_exception(pg_temp.id(''a''), 0, ''worker-shutdown'')', 'report_failed(pg_temp.id(''a''), 1)', 'report_completed(pg_temp.id(''b''), 0, ''1'')', 'report_exception(pg_temp.id(''b''), 0, ''internal-error'')']) AS f;
 SELECT is((SELECT string_agg(outcome, ' ' ORDER BY ordinality) FROM tq.resolve(pg_temp.ids('a', 'b', 'a', 'nobody'), '{0,0,1,0}', 'worker-shutdown') WITH ORDINALITY AS r), 'conflict conflict conflict not-found', 'C4 a batch returns outcomes, and raises no error');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'pending 4: scheduled>failed/failed failure-retry>pending, failed 5: scheduled>failed/failed', 'C4 nor does it change anything');
 ROLLBACK TO s;

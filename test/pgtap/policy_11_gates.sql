@@ -158,7 +158,7 @@ SELECT pg_temp.report('s1', 'completed');
 SELECT is(pg_temp.next('test/k'), 's2 s3', '11.3 both go on');
 
 -- progress of others
-SELECT is(tq.pending_tasks('test/k'), 0::bigint, '11.3 nothing is left');
+SELECT is((tq.task_queue_counts('test/k') -> 'pendingTasks')::bigint, 0::bigint, '11.3 nothing is left');
 
 -- a task that waits is delayed, and not pending, also for the limits of creation
 SELECT is(tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'), policy => '{"serialKey": "m"}') IS NOT NULL, true, '6 two tasks that wait are not too many pending ones');

@@ -11,7 +11,7 @@ LANGUAGE sql AS $$
 	FROM (SELECT state, pg_temp.name(task_id) AS name FROM tq.task_overview WHERE task_queue_id = queue) AS t
 $$;
 CREATE FUNCTION pg_temp.gauges(queue text) RETURNS text
-LANGUAGE sql AS $$ SELECT concat_ws(' ', pending, delayed, running) FROM tq.queue_counts(queue) $$;
+LANGUAGE sql AS $$ SELECT concat_ws(' ', pending, delayed, running) FROM tq.queue_stats WHERE task_queue_id = queue $$;
 
 -- Refused: DETAIL of TQ400
 CREATE FUNCTION pg_temp.fault(call text) RETURNS text LANGUAGE plpgsql AS $$

@@ -91,7 +91,7 @@ SELECT is(pg_temp.claim_all('test/e'), 1::bigint, '6 either of them');
 SELECT tq.set_queue('test/m', '{"maxPending": 3, "maxDelayed": 2, "maxRunning": 2}');
 SELECT lives_ok($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'))$$, '6 two pending');
 SELECT pg_temp.throws($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'))$$, 'TQ409', '6 two more are refused');
-SELECT is(tq.pending_tasks('test/m'), 2::bigint, '6 both of them');
+SELECT is((tq.task_queue_counts('test/m') -> 'pendingTasks')::bigint, 2::bigint, '6 both of them');
 SELECT lives_ok($$SELECT tq.enqueue('test/m')$$, '6 one more is possible');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/m')$$, 'TQ409', '6 then none');
 SELECT lives_ok($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'), delay => '1 hour')$$, '6 delayed ones have a limit of their own');
@@ -119,7 +119,7 @@ SELECT pg_temp.create('r5', '{"taskQueueId": "test/repair", "$group": "rep", "$d
 SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{r5,r6}'::text[]) AS n;
 SAVEPOINT repair;
 SELECT is(tq.retry_task_group(pg_temp.id('rep')), 6::bigint, '6 retry_task_group: more than maxPending, and two that wait');
-SELECT is(tq.pending_tasks('test/repair'), 4::bigint, '6 all are pending');
+SELECT is((tq.task_queue_counts('test/repair') -> 'pendingTasks')::bigint, 4::bigint, '6 all are pending');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/repair')$$, 'TQ409', '6 which a creation of the same transaction sees');
 ROLLBACK TO repair;
 SELECT lives_ok($$SELECT tq.enqueue('test/repair', task_id => pg_temp.id('rx'))$$, '6 but not if it is rolled back');

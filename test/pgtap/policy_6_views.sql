@@ -20,12 +20,12 @@ SELECT tq.set_queue('test/l', '{"concurrentLimit": 1, "claimTimeout": 100000}');
 
 -- paused
 SELECT pg_temp.make('p1', 'test/p');
-SELECT is((SELECT concat_ws(' ', paused, limits) FROM tq.queue_overview WHERE task_queue_id = 'test/p'), 'f {}', '6 a queue without settings');
+SELECT is((SELECT concat_ws(' ', paused, limits) FROM tq.queue_stats WHERE task_queue_id = 'test/p'), 'f {}', '6 a queue without settings');
 SELECT is(pg_temp.check('paused'), 't: no queue is paused', '6 health: no queue is paused');
 SELECT is(pg_temp.why('p1'), NULL, '6 why: nothing keeps a task');
 SELECT tq.pause_queue('test/p');
 SELECT is(pg_temp.why('p1'), 'paused: queue test/p is paused: SELECT tq.resume_queue(''test/p'')', '6 why: its queue is paused');
-SELECT is((SELECT concat_ws(' ', paused, limits) FROM tq.queue_overview WHERE task_queue_id = 'test/p'), 't {}', '6 queue_overview: paused');
+SELECT is((SELECT concat_ws(' ', paused, limits) FROM tq.queue_stats WHERE task_queue_id = 'test/p'), 't {}', '6 queue_stats: paused');
 SELECT is((SELECT concat_ws(' ', paused, limits) FROM tq.queue_stats WHERE task_queue_id = 'test/p'), 't {}', '6 queue_stats: paused');
 SELECT is(pg_temp.check('paused'), 'f: test/p: tasks are pending: tq.resume_queue()', '6 health: tasks wait in a queue that is paused');
 SELECT tq.cancel_task(pg_temp.id('p1')) IS NULL AS canceled \g /dev/null
@@ -33,7 +33,7 @@ SELECT is(pg_temp.check('paused'), 't: test/p', '6 health: one that is paused, w
 
 -- limits
 SELECT pg_temp.make('l' || n, 'test/l') FROM generate_series(1, 2) AS n;
-SELECT is((SELECT limits FROM tq.queue_overview WHERE task_queue_id = 'test/l'), '{"concurrentLimit": 1}', '6 queue_overview: limits, and no other settings');
+SELECT is((SELECT limits FROM tq.queue_stats WHERE task_queue_id = 'test/l'), '{"concurrentLimit": 1}', '6 queue_stats: limits, and no other settings');
 SELECT is(pg_temp.check('limits'), 't: no task waits for a concurrentLimit', '6 health: no task waits');
 SELECT is(pg_temp.claims('test/l', 5), 'l1', '6 one runs');
 SELECT is(pg_temp.why('l2'), 'queue at limit: 1 run in test/l: wait, or raise concurrentLimit', '6 why: its queue is at its limit');

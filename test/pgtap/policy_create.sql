@@ -40,7 +40,7 @@ ROLLBACK TO s;
 -- not even where a run has an error, a result, or was deferred
 SELECT pg_temp.resolved(n, 'worker-shutdown') FROM unnest('{e,r,d}'::text[]) AS n;
 SELECT pg_temp.take(n) FROM unnest('{e,r,d}'::text[]) AS n;
-SELECT tq.report_failed(pg_temp.id('e'), 1, NULL, '{"message": "x"}') ->> 'state', tq.report_completed(pg_temp.id('r'), 1, NULL, '1') ->> 'state', tq.defer_task(pg_temp.id('d'), 1, '1 minute') ->> 'state';
+SELECT tq.report_failed(pg_temp.id('e'), 1, '{"message": "x"}') ->> 'state', tq.report_completed(pg_temp.id('r'), 1, '1') ->> 'state', tq.defer_task(pg_temp.id('d'), 1, '1 minute') ->> 'state';
 SELECT is(pg_temp.run(n) ? 'attempt', false, 'without a policy: a retry shows no attempt, ' || n) FROM unnest('{e,r,d}'::text[]) AS n;
 ROLLBACK TO s;
 
@@ -214,10 +214,10 @@ SELECT is((SELECT count(*) FROM tq_internal.policy), 1::bigint, 'enqueue_tasks: 
 SELECT pg_temp.unchanged($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 2, "delay": 5}')$$, 'enqueue_tasks: a repeat');
 SELECT pg_temp.throws($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 1, "delay": 5}')$$, 'TQ409', 'enqueue_tasks: a repeat with another policy');
 SELECT is(cardinality(tq.enqueue_tasks('test/f', ARRAY['{}', '{}']::jsonb[], policy => '{"delay": 60}')), 2, 'enqueue_tasks: delay of the policy');
-SELECT is(tq.pending_tasks('test/f'), 0::bigint, 'enqueue_tasks: which waits');
+SELECT is((tq.task_queue_counts('test/f') -> 'pendingTasks')::bigint, 0::bigint, 'enqueue_tasks: which waits');
 SET tq.clock_offset = '60 seconds';
 SELECT is(pg_temp.pass(), 'delayed 2', 'enqueue_tasks: until it is due');
-SELECT is(tq.pending_tasks('test/f'), 2::bigint, 'enqueue_tasks: then they can be claimed');
+SELECT is((tq.task_queue_counts('test/f') -> 'pendingTasks')::bigint, 2::bigint, 'enqueue_tasks: then they can be claimed');
 SET tq.clock_offset = '600 seconds';
 SELECT is(pg_temp.pass(), 'delayed 3', 'enqueue_tasks: the others');
 SELECT is((SELECT string_agg(payload ->> 'n', ' ') FROM tq.claim_work('test/e', 'wg', 'w1', 9)), '1 2 3', 'enqueue_tasks: in their order');

@@ -63,7 +63,7 @@ SAVEPOINT s;
 
 SELECT pg_temp.running('full', pg_temp.mortal('{"retries": 3, "pendingTimeout": 600}', '{"priority": "high", "routes": ["a.b"],
 	"scopes": ["s:1"], "tags": {"k": "v"}, "extra": {"x": [1, 2]}, "$group": "g", "delay": 0, "$expires": "3 days"}'));
-SELECT tq.report_failed(pg_temp.id('full'), 0, NULL, '{"message": "no", "details": {"line": 7}}');
+SELECT tq.report_failed(pg_temp.id('full'), 0, '{"message": "no", "details": {"line": 7}}');
 SELECT results_eq($$SELECT task_id::text, reason, error, task, runs FROM pg_temp.letter('full')$$,
 	$$SELECT pg_temp.id('full')::text, 'failed', '{"message": "no", "details": {"line": 7}}'::jsonb,
 		tq.task(pg_temp.id('full')), tq.status(pg_temp.id('full')) -> 'runs'$$,
@@ -78,16 +78,16 @@ SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 2::bigint, 'one letter
 
 -- several runs: the last one counts
 SELECT pg_temp.running('many', pg_temp.mortal('{"retries": 1, "retryOn": ["failed"]}'));
-SELECT tq.report_failed(pg_temp.id('many'), 0, NULL, '{"message": "first"}');
+SELECT tq.report_failed(pg_temp.id('many'), 0, '{"message": "first"}');
 SELECT is(pg_temp.look('many') || ' ' || pg_temp.has_letter('many'), 'pending 0: scheduled>failed/failed failure-retry>pending false',
 	'a failure that is retried writes no letter');
 SELECT pg_temp.take('many');
-SELECT tq.report_failed(pg_temp.id('many'), 1, NULL, '{"message": "second"}');
+SELECT tq.report_failed(pg_temp.id('many'), 1, '{"message": "second"}');
 SELECT is((SELECT error ->> 'message' FROM pg_temp.letter('many')), 'second', 'the last one does, with its error');
 SELECT is((SELECT runs FROM pg_temp.letter('many')), tq.status(pg_temp.id('many')) -> 'runs', 'and all the runs');
 SELECT is((SELECT jsonb_array_length(runs) || ' ' || (runs #>> '{0,error,message}') || ' ' || (runs #>> '{1,attempt}') FROM pg_temp.letter('many')), '2 first 1', 'with the keys of each');
 SELECT pg_temp.running('quiet', pg_temp.mortal('{"retries": 1, "retryOn": ["failed"]}'));
-SELECT tq.report_failed(pg_temp.id('quiet'), 0, NULL, '{"message": "first"}');
+SELECT tq.report_failed(pg_temp.id('quiet'), 0, '{"message": "first"}');
 SELECT pg_temp.work('quiet', 'failed');
 SELECT is((SELECT error FROM pg_temp.letter('quiet')), NULL::jsonb, 'the error of an earlier run is not shown as that of the last');
 
@@ -296,7 +296,7 @@ SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('old'))$$, 'TQ404', 'it can
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 2::bigint, 'the group has both');
 
 -- and again
-SELECT tq.report_failed(id, (SELECT run_id FROM tq.claim_work('test/q-old', 'wg', 'w')), NULL, '{"message": "still"}') FROM new;
+SELECT tq.report_failed(id, (SELECT run_id FROM tq.claim_work('test/q-old', 'wg', 'w')), '{"message": "still"}') FROM new;
 SELECT results_eq($$SELECT l.task_id::text, l.error ->> 'message', l.task FROM tq.list_dead_letters('test/q-old') AS l$$,
 	$$SELECT id::text, 'still', task FROM new$$, 'when the new task fails, it has its own letter');
 SET tq.clock_offset = '130 minutes';

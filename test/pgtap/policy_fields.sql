@@ -165,7 +165,7 @@ SELECT is(pg_temp.wait('a'), interval '0', 'retryBackoff: the first run is not d
 SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT is(pg_temp.claims('test/q-a'), '', 'retryBackoff: a delayed run is not handed out');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('a'), 1, 'wg', 'w1')$$, 'TQ409', 'retryBackoff: nor by its id');
-SELECT is(tq.pending_tasks('test/q-a'), 0::bigint, 'retryBackoff: it is not counted as pending');
+SELECT is((tq.task_queue_counts('test/q-a') -> 'pendingTasks')::bigint, 0::bigint, 'retryBackoff: it is not counted as pending');
 SELECT is(pg_temp.progress('a'), '1: d1 -', 'retryBackoff: but as delayed');
 SELECT is(pg_temp.state('a'), 'pending', 'retryBackoff: its state is pending');
 SET tq.clock_offset = '570 seconds';
@@ -402,7 +402,7 @@ SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated runId scheduled stat
 SELECT is(pg_temp.claims('test/q-given') || pg_temp.claims('test/q-def'), '', 'delay: not handed out');
 SELECT is(pg_temp.claims('test/q-zero') || ' ' || pg_temp.claims('test/q-wins'), 'zero wins', 'delay 0: handed out');
 SELECT is(pg_temp.progress('given'), '1: d1 -', 'delay: counted as delayed');
-SELECT is(tq.pending_tasks('test/q-given'), 0::bigint, 'delay: not as pending');
+SELECT is((tq.task_queue_counts('test/q-given') -> 'pendingTasks')::bigint, 0::bigint, 'delay: not as pending');
 SET tq.clock_offset = '4 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'delay: not before its time');
 SET tq.clock_offset = '5 minutes';

@@ -45,7 +45,7 @@ SELECT is(pg_temp.heard(), 'EXC d exception 0.wg.w1, GROUP d', 'delay: canceled'
 
 SELECT pg_temp.take('a');
 SELECT is(pg_temp.heard(), 'RUN a running 0.wg.w1', 'retry: the claim');
-SELECT is(tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}') ->> 'state', 'pending', 'retry: a failure that is retried');
+SELECT is(tq.report_failed(pg_temp.id('a'), 0, '{"message": "x"}') ->> 'state', 'pending', 'retry: a failure that is retried');
 SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: only task-pending of the next run, though it is delayed');
 SELECT pg_temp.report('a', 'failed', 0);
 SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: a repeat of the report sends it again');
@@ -56,7 +56,7 @@ RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'RUN a running 1.wg.w2', 'retry: due and claimed');
 SELECT pg_temp.report('a', 'failed', 0);
 SELECT is(pg_temp.heard(), '', 'retry: a repeat after the next run was claimed sends nothing');
-SELECT is(tq.report_failed(pg_temp.id('a'), 1, NULL, '{"message": "y"}') ->> 'state', 'failed', 'retry: the last run fails');
+SELECT is(tq.report_failed(pg_temp.id('a'), 1, '{"message": "y"}') ->> 'state', 'failed', 'retry: the last run fails');
 SELECT is(pg_temp.heard(), 'FAIL a failed 1.wg.w2, GROUP a', 'retry: task-failed');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-a')), 1::bigint, 'retry: and a dead letter, which has no message');
 SELECT pg_temp.running('ft');

@@ -58,23 +58,23 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('f'), pg_temp.running('e'), pg_temp.running('r'), pg_temp.running('none'), pg_temp.running('c');
-SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('f'), 0, NULL, '{"message": "no such file", "details": {"code": [1, null]}}')), 'failed 5: scheduled>failed/failed', 'error: with report_failed');
+SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('f'), 0, '{"message": "no such file", "details": {"code": [1, null]}}')), 'failed 5: scheduled>failed/failed', 'error: with report_failed');
 SELECT is(pg_temp.run('f') -> 'error', '{"message": "no such file", "details": {"code": [1, null]}}', 'error: the run shows it');
 SELECT is(pg_temp.keys(pg_temp.run('f')), 'error reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'error: and nothing else');
-SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('e'), 0, 'internal-error', NULL, '{"message": "oops"}')), 'exception 5: scheduled>exception/internal-error', 'error: with report_exception');
+SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('e'), 0, 'internal-error', '{"message": "oops"}')), 'exception 5: scheduled>exception/internal-error', 'error: with report_exception');
 SELECT is(pg_temp.run('e') -> 'error', '{"message": "oops"}', 'error: only a message');
 SELECT is(pg_temp.line(tq.report_exception(task_id => pg_temp.id('r'), run_id => 0, reason => 'worker-shutdown', error => '{"details": 7}')), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'error: of a run that is retried, by name');
 SELECT is(pg_temp.run('r', 0) -> 'error', '{"details": 7}', 'error: only details, which may be anything');
 SELECT is(pg_temp.run('r', 1) ? 'error', false, 'error: the retry has none');
 SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('none'), 0, error => NULL)), 'failed 5: scheduled>failed/failed', 'error NULL: none');
 SELECT is(pg_temp.run('none') ? 'error', false, 'error NULL: nor does the run show one');
-SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('f'), 0, NULL, '{"message": "another"}')$$, 'f', 'error: a repeat with another changes nothing');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('f'), 0, '{"message": "another"}')$$, 'f', 'error: a repeat with another changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('f'), 0)$$, 'f', 'error: nor does one with none');
-SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('none'), 0, NULL, '{"message": "later"}')$$, 'none', 'error: nor one that only a repeat has');
-SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('c'), 0, NULL, jsonb_build_object('message', repeat('x', 70000)))$$, 'TQ400', 'error: 70,000 bytes are too many');
-SELECT pg_temp.throws($$SELECT tq.report_exception(pg_temp.id('c'), 0, 'internal-error', NULL, jsonb_build_object('details', (SELECT jsonb_agg(n) FROM generate_series(1, 20000) AS n)))$$, 'TQ400', 'error: also of details');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('none'), 0, '{"message": "later"}')$$, 'none', 'error: nor one that only a repeat has');
+SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('c'), 0, jsonb_build_object('message', repeat('x', 70000)))$$, 'TQ400', 'error: 70,000 bytes are too many');
+SELECT pg_temp.throws($$SELECT tq.report_exception(pg_temp.id('c'), 0, 'internal-error', jsonb_build_object('details', (SELECT jsonb_agg(n) FROM generate_series(1, 20000) AS n)))$$, 'TQ400', 'error: also of details');
 SELECT is(pg_temp.state('c'), 'running', 'error: what was refused is still running');
-SELECT is(tq.report_failed(pg_temp.id('c'), 0, NULL, jsonb_build_object('message', repeat('x', 60000))) ->> 'state', 'failed', 'error: 60,000 bytes are not');
+SELECT is(tq.report_failed(pg_temp.id('c'), 0, jsonb_build_object('message', repeat('x', 60000))) ->> 'state', 'failed', 'error: 60,000 bytes are not');
 SELECT is(length(pg_temp.run('c') #>> '{error,message}'), 60000, 'error: they are kept');
 SELECT tq.rerun_task(pg_temp.id('f')) ->> 'state';
 SELECT is(pg_temp.run('f', 0) #>> '{error,message}' || ' ' || (pg_temp.run('f', 1) ? 'error'), 'no such file false', 'error: a rerun leaves that of the run before');
@@ -106,9 +106,9 @@ SELECT is(pg_temp.state('big'), 'running', 'error: what was refused is still run
 ROLLBACK TO s;
 -- a failure that is retried; the dead letter has the last error
 SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"], "retries": 1, "deadLetter": true}}');
-SELECT is(tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "first"}') ->> 'state', 'pending', 'error: of a failure that is retried');
+SELECT is(tq.report_failed(pg_temp.id('a'), 0, '{"message": "first"}') ->> 'state', 'pending', 'error: of a failure that is retried');
 SELECT pg_temp.take('a');
-SELECT is(tq.report_failed(pg_temp.id('a'), 1, NULL, '{"message": "second"}') ->> 'state', 'failed', 'error: and of the last');
+SELECT is(tq.report_failed(pg_temp.id('a'), 1, '{"message": "second"}') ->> 'state', 'failed', 'error: and of the last');
 SELECT is((SELECT string_agg(r #>> '{error,message}' || ' ' || coalesce(r ->> 'attempt', '-'), ', ') FROM jsonb_array_elements(tq.status(pg_temp.id('a')) -> 'runs') AS r), 'first -, second 1', 'error: each run has its own');
 SELECT is(error, '{"message": "second"}', 'error: the dead letter has that of the last run') FROM tq.list_dead_letters('test/q-a');
 SELECT is(runs -> 0 -> 'error', '{"message": "first"}', 'error: and its runs have theirs') FROM tq.list_dead_letters('test/q-a');
@@ -122,39 +122,39 @@ SELECT pg_temp.throws($$SELECT tq.result(pg_temp.id('nobody'))$$, 'TQ404', 'resu
 SELECT pg_temp.create('unscheduled', '{"$deps": ["unscheduled"]}'), pg_temp.create('pending'), pg_temp.running('running');
 SELECT is(tq.result(pg_temp.id(n)), NULL, 'result: none, ' || n) FROM unnest('{unscheduled,pending,running}'::text[]) AS n;
 SELECT pg_temp.running('r' || n) FROM generate_series(1, 7) AS n;
-SELECT is(tq.report_completed(pg_temp.id('r' || n), 0, NULL, result::jsonb) ->> 'state', 'completed', 'result: ' || result) FROM (VALUES (1, '{"rows": 7, "list": [1, null, "x"]}'), (2, '[]'), (3, '"text"'), (4, '12.50'), (5, 'false'), (6, '{}')) AS v (n, result);
+SELECT is(tq.report_completed(pg_temp.id('r' || n), 0, result::jsonb) ->> 'state', 'completed', 'result: ' || result) FROM (VALUES (1, '{"rows": 7, "list": [1, null, "x"]}'), (2, '[]'), (3, '"text"'), (4, '12.50'), (5, 'false'), (6, '{}')) AS v (n, result);
 SELECT is(tq.result(pg_temp.id('r' || n)), result::jsonb, 'result is as it was given: ' || result) FROM (VALUES (1, '{"rows": 7, "list": [1, null, "x"]}'), (2, '[]'), (3, '"text"'), (4, '12.50'), (5, 'false'), (6, '{}')) AS v (n, result);
 SELECT is(tq.report_completed(task_id => pg_temp.id('r7'), run_id => 0, result => NULL) ->> 'state', 'completed', 'result NULL');
 SELECT is(tq.result(pg_temp.id('r7')), NULL, 'result NULL: none');
 SELECT is(pg_temp.keys(pg_temp.run('r1')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'result: the status does not show it');
-SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r1'), 0, NULL, '"another"')$$, 'r1', 'result: a repeat with another changes nothing');
+SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r1'), 0, '"another"')$$, 'r1', 'result: a repeat with another changes nothing');
 SELECT is(tq.result(pg_temp.id('r1')) -> 'rows', '7', 'result: the first stays');
-SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r7'), 0, NULL, '"another"')$$, 'r7', 'result: nor does one that only a repeat has');
+SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r7'), 0, '"another"')$$, 'r7', 'result: nor does one that only a repeat has');
 SELECT is(tq.result(pg_temp.id('r7')), NULL, 'result: there is still none');
 SELECT tq.rerun_task(pg_temp.id('r1')) ->> 'state';
 SELECT is(tq.result(pg_temp.id('r1')), NULL, 'result: that of the last run, and a rerun has none yet');
 SELECT pg_temp.take('r1');
 SELECT is(tq.result(pg_temp.id('r1')), NULL, 'result: nor while it runs');
-SELECT tq.report_completed(pg_temp.id('r1'), 1, NULL, '"second"') ->> 'state';
+SELECT tq.report_completed(pg_temp.id('r1'), 1, '"second"') ->> 'state';
 SELECT is(tq.result(pg_temp.id('r1')), '"second"', 'result: then its own');
 SELECT tq.rerun_task(pg_temp.id('r1')) ->> 'state';
 SELECT is(pg_temp.work('r1', 'failed'), 'failed 5: scheduled>completed/completed rerun>completed/completed rerun>failed/failed', 'result: a rerun that fails');
 SELECT is(tq.result(pg_temp.id('r1')), NULL, 'result: has none');
 -- limits
 SET tq.max_inline_artifact = 1000;
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0, NULL, to_jsonb(repeat('x', 2000)))$$, 'TQ400', 'result: greater than tq.max_inline_artifact');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0, to_jsonb(repeat('x', 2000)))$$, 'TQ400', 'result: greater than tq.max_inline_artifact');
 SELECT is(pg_temp.state('running'), 'running', 'result: what was refused is still running');
 RESET tq.max_inline_artifact;
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0, NULL, to_jsonb(repeat('x', 1100000)))$$, 'TQ400', 'result: greater than 1 MB');
-SELECT is(tq.report_completed(pg_temp.id('running'), 0, NULL, to_jsonb(repeat('x', 1000000))) ->> 'state', 'completed', 'result: nearly 1 MB');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0, to_jsonb(repeat('x', 1100000)))$$, 'TQ400', 'result: greater than 1 MB');
+SELECT is(tq.report_completed(pg_temp.id('running'), 0, to_jsonb(repeat('x', 1000000))) ->> 'state', 'completed', 'result: nearly 1 MB');
 SELECT is(length(tq.result(pg_temp.id('running')) #>> '{}'), 1000000, 'result: which is kept');
 ROLLBACK TO s;
 -- a refused report stores nothing
 SELECT pg_temp.create('a');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0, NULL, '1')$$, 'TQ409', 'result: of a task that is pending');
-SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is pending');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0, '1')$$, 'TQ409', 'result: of a task that is pending');
+SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is pending');
 SELECT pg_temp.work('a', 'completed');
-SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is completed');
+SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is completed');
 SELECT is(tq.result(pg_temp.id('a')), NULL, 'result: its resolution had none');
 ROLLBACK TO s;
 -- with other details that the run has by its policy: a delay, an attempt, a deferral
@@ -166,11 +166,11 @@ SELECT tq.defer_task(pg_temp.id('a'), 0, '60 seconds') ->> 'state';
 SET tq.clock_offset = '120 seconds';
 SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
-SELECT tq.report_exception(pg_temp.id('a'), 0, 'worker-shutdown', NULL, '{"message": "x"}') ->> 'state';
+SELECT tq.report_exception(pg_temp.id('a'), 0, 'worker-shutdown', '{"message": "x"}') ->> 'state';
 SET tq.clock_offset = '180 seconds';
 SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
-SELECT tq.report_completed(pg_temp.id('a'), 1, NULL, '"y"') ->> 'state';
+SELECT tq.report_completed(pg_temp.id('a'), 1, '"y"') ->> 'state';
 SELECT is(tq.result(pg_temp.id('a')), '"y"', 'result: of a delayed retry of a deferred run of a delayed task');
 SELECT is(pg_temp.keys(pg_temp.run('a', 0)), 'error reasonCreated reasonResolved resolved runId scheduled started state takenUntil visibleAt workerGroup workerId', 'error: beside visibleAt');
 SELECT is(pg_temp.keys(pg_temp.run('a', 1)), 'attempt reasonCreated reasonResolved resolved runId scheduled started state takenUntil visibleAt workerGroup workerId', 'result: beside visibleAt and attempt');
@@ -194,8 +194,8 @@ SELECT pg_temp.create('none'), pg_temp.create('d', '{"$deps": ["zz", "failed", "
 SELECT is(pg_temp.results('none'), '', 'dependency_results: it depends on nothing');
 SELECT is(pg_temp.results('self'), 'self unscheduled', 'dependency_results: on itself');
 SELECT is(pg_temp.results('d'), 'zz running, failed running, aa running, skipped pending, mm running, pending pending', 'dependency_results: states, in the order of its definition');
-SELECT tq.report_completed(pg_temp.id('zz'), 0, NULL, '{"z": 1}') ->> 'state', tq.report_completed(pg_temp.id('aa'), 0, NULL, '[1]') ->> 'state', pg_temp.report('mm', 'completed'),
-	tq.report_failed(pg_temp.id('failed'), 0, NULL, '{"message": "x"}') ->> 'state', tq.skip_task(pg_temp.id('skipped'), '"out"') ->> 'state';
+SELECT tq.report_completed(pg_temp.id('zz'), 0, '{"z": 1}') ->> 'state', tq.report_completed(pg_temp.id('aa'), 0, '[1]') ->> 'state', pg_temp.report('mm', 'completed'),
+	tq.report_failed(pg_temp.id('failed'), 0, '{"message": "x"}') ->> 'state', tq.skip_task(pg_temp.id('skipped'), '"out"') ->> 'state';
 SELECT is(pg_temp.results('d'), 'zz completed {"z": 1}, failed failed, aa completed [1], skipped completed "out", mm completed, pending pending', 'dependency_results: with results');
 SELECT is((SELECT count(*) FROM tq.dependency_results(pg_temp.id('d')) WHERE result IS NULL), 3::bigint, 'dependency_results: NULL where there is none');
 SELECT tq.rerun_task(pg_temp.id('zz')) ->> 'state';
@@ -205,7 +205,7 @@ ROLLBACK TO s;
 SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('m' || n)::text, 'task', pg_temp.def('m' || n, '{"taskQueueId": "test/m"}'))) FROM generate_series(1, 500) AS n)), 500::bigint, 'dependency_results: 500 tasks');
 SELECT pg_temp.create('all', jsonb_build_object('$deps', (SELECT jsonb_agg('m' || n ORDER BY md5(n::text)) FROM generate_series(1, 500) AS n)));
 CREATE TEMP TABLE claims AS SELECT * FROM tq.claim_work('test/m', 'wg', 'w1', 500);
-SELECT count(tq.report_completed(task_id, run_id, NULL, payload)) FROM claims;
+SELECT count(tq.report_completed(task_id, run_id, payload)) FROM claims;
 SELECT is((SELECT string_agg(result ->> 'task', ' ' ORDER BY ordinality) FROM tq.dependency_results(pg_temp.id('all')) WITH ORDINALITY AS r),
 	(SELECT string_agg('m' || n, ' ' ORDER BY md5(n::text)) FROM generate_series(1, 500) AS n), 'dependency_results: 500, in order');
 ROLLBACK TO s;
@@ -218,9 +218,9 @@ SELECT pg_temp.create('plain'), pg_temp.create('delayed', '{"delay": 600}'), pg_
 	pg_temp.running('deferred'), pg_temp.running('retried', '{"policy": {"retryBackoff": {"delay": 60}}}'), pg_temp.running('lost', '{"policy": {"claimTimeout": 0, "lostRetries": 1}}'),
 	pg_temp.running('tolerated', '{"policy": {"onUnsuccessful": "tolerate"}}'), pg_temp.running('forgiven', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('blocked', '{"policy": {"onUnsuccessful": "block"}}'),
 	pg_temp.running('canceled', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('given-up', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('completed', '{"policy": {"onUnsuccessful": "forgive"}}');
-SELECT tq.defer_task(pg_temp.id('deferred'), 0, '10 minutes') ->> 'state', tq.report_exception(pg_temp.id('retried'), 0, 'worker-shutdown', NULL, '{"message": "x"}') ->> 'state', pg_temp.pass(),
+SELECT tq.defer_task(pg_temp.id('deferred'), 0, '10 minutes') ->> 'state', tq.report_exception(pg_temp.id('retried'), 0, 'worker-shutdown', '{"message": "x"}') ->> 'state', pg_temp.pass(),
 	pg_temp.report('tolerated', 'failed'), pg_temp.report('forgiven', 'internal-error'), pg_temp.report('blocked', 'failed'), pg_temp.report('canceled', 'canceled'), pg_temp.resolve('canceled', 'given-up'),
-	tq.report_completed(pg_temp.id('completed'), 0, NULL, '"r"') ->> 'state';
+	tq.report_completed(pg_temp.id('completed'), 0, '"r"') ->> 'state';
 SELECT is((SELECT string_agg(concat_ws(' ', state, reason_resolved, 'attempt', attempt, 'after', visible_at - scheduled, error, result), ', ' ORDER BY run_id) FROM tq.run_overview WHERE task_id = pg_temp.id(n)), line, 'run_overview: ' || n)
 FROM (VALUES ('plain', 'pending attempt 0 after 00:00:00'), ('delayed', 'pending attempt 0 after 00:10:00'), ('unscheduled', NULL),
 	('retried', 'exception worker-shutdown attempt 0 after 00:00:00 {"message": "x"}, pending attempt 1 after 00:01:00'),

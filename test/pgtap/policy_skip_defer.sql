@@ -139,7 +139,7 @@ SELECT ok(abs(extract(epoch FROM (pg_temp.run('running') ->> 'visibleAt')::times
 SELECT is(pg_temp.run('running') ->> 'scheduled', run ->> 'scheduled', 'defer: scheduled does not change') FROM before;
 SELECT is(pg_temp.claims('test/q-running'), '', 'defer: it is not handed out');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('running'), 0, 'wg', 'w1')$$, 'TQ409', 'defer: nor by its id');
-SELECT is(tq.pending_tasks('test/q-running'), 0::bigint, 'defer: it is not counted as pending');
+SELECT is((tq.task_queue_counts('test/q-running') -> 'pendingTasks')::bigint, 0::bigint, 'defer: it is not counted as pending');
 SELECT is(tq.task_queue_counts('test/q-running') ->> 'claimedTasks', '0', 'defer: nor as claimed');
 SELECT is(pg_temp.progress('running'), '1: d1 -', 'defer: but as delayed');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'defer: its worker is refused, ' || f)

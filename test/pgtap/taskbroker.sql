@@ -113,7 +113,7 @@ SELECT pg_temp.send('a', '{"delay": 100}');
 SELECT is(pg_temp.word('a'), 'delay', 'BC-002 a delay of 100: delay');
 SELECT is(pg_temp.wait('a'), interval '100 seconds', 'BC-002 delay_until is received_at + 100');
 SELECT is(pg_temp.claims('test/q-a'), '', 'BC-002 it is not handed out');
-SELECT is(tq.pending_tasks('test/q-a'), 0::bigint, 'BC-002 nor counted as pending');
+SELECT is((tq.task_queue_counts('test/q-a') -> 'pendingTasks')::bigint, 0::bigint, 'BC-002 nor counted as pending');
 SET tq.clock_offset = '70 seconds';
 SELECT is(pg_temp.pass(), '', 'BC-002 before its time upkeep() does not change it');
 SELECT is(pg_temp.word('a'), 'delay', 'BC-002 it is delayed still');

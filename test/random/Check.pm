@@ -1062,7 +1062,7 @@ sub queues
 		my @all = grep { $self->def_of($_)->{queue} eq $q } keys %{ $self->{now} };
 		my $pending = grep { $self->{now}{$_}{state} eq 'pending' && !is_delayed($self->{now}{$_}, $self->{to}) } @all;
 		my $running = grep { $self->{now}{$_}{state} eq 'running' } @all;
-		my ($row) = $self->rows("SELECT tq.pending_tasks(\$1), c ->> 'pendingTasks', c ->> 'claimedTasks'"
+		my ($row) = $self->rows("SELECT (tq.task_queue_counts(\$1) -> 'pendingTasks')::bigint, c ->> 'pendingTasks', c ->> 'claimedTasks'"
 			  . ' FROM tq.task_queue_counts($1) AS c', $q);
 		$self->fault("queue $q: @$row instead of $pending $pending $running")
 		  if "@$row" ne "$pending $pending $running";

@@ -51,7 +51,7 @@ command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $node->con
 # The maintenance worker of the source is the clock: it acts, those of the copies do not.
 ok(wait_state($node, 'source', $id{deadline}, 'exception'), 'the source does what is due: a deadline');
 ok($node->poll_query_until('source', "SELECT jsonb_array_length(tq.status('$id{lost}') -> 'runs') = 2"), 'a lost claim');
-ok($node->poll_query_until('source', "SELECT tq.pending_tasks('p/delayed') = 1 AND NOT EXISTS (SELECT FROM tq_internal.delayed)"), 'a delayed task');
+ok($node->poll_query_until('source', "SELECT (tq.task_queue_counts('p/delayed') -> 'pendingTasks')::bigint = 1 AND NOT EXISTS (SELECT FROM tq_internal.delayed)"), 'a delayed task');
 foreach my $db (qw(plain parallel data))
 {
 	is(state_in($db), 'pending pending running', "$db: nothing is done while it is not in use");

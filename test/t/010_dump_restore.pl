@@ -103,7 +103,7 @@ $old->safe_psql(
 
 	-- a worker in quarantine
 	SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill');
-	SELECT tq.quarantine_worker('p', 'w2', 'g', 'ill', now() + interval '1 day', 'sneezes');
+	SELECT tq.quarantine_worker('p/w2', 'g', 'ill', now() + interval '1 day', 'sneezes');
 	SELECT make('healthy only', 'p/w2');
 
 	-- settings of queues, and tasks that wait for one with the same key
@@ -244,12 +244,12 @@ sub goes_on
 	ok($new->poll_query_until($kind, "SELECT tq.status(id('after late')) ->> 'state' = 'pending'"),
 		"$kind: a deadline releases what waited for any end");
 	is($state->('after claim expired'), 'unscheduled 5', "$kind: a retry releases nothing");
-	ok($new->poll_query_until($kind, "SELECT tq.pending_tasks('p/delayed') >= 1 AND NOT EXISTS"
+	ok($new->poll_query_until($kind, "SELECT (tq.task_queue_counts('p/delayed') -> 'pendingTasks')::bigint >= 1 AND NOT EXISTS"
 			. ' (SELECT FROM tq_internal.delayed WHERE visible_at <= now())'), "$kind: a delay that is over is over");
 	is($sql->("SELECT count(*) FROM tq.claim_work('p/delayed', 'g', 'w', 10)"), 1, "$kind: the other is not");
 
 	# policies, too
-	ok($new->poll_query_until($kind, "SELECT tq.pending_tasks('p/late3') = 1"), "$kind: a backoff that is over is over");
+	ok($new->poll_query_until($kind, "SELECT (tq.task_queue_counts('p/late3') -> 'pendingTasks')::bigint = 1"), "$kind: a backoff that is over is over");
 	is($sql->("SELECT run_id, payload ->> 'n' FROM tq.claim_work('p/late3', 'g', 'w')"), '1|backoff late', "$kind: the next attempt can be claimed");
 	is($sql->("SELECT s -> 'runs' -> 0 -> 'error', s -> 'runs' -> 1 -> 'attempt' FROM tq.status(id('backoff late')) AS s"),
 		'{"message": "once"}|1', "$kind: it is known as that");

@@ -78,7 +78,7 @@ psql($node, q{DO $$ BEGIN
 	END LOOP;
 END $$});
 is_exact($node, 'many subtransactions', "c/a: 224 0 0 0\nc/b: 0 3 0 0");
-is(psql($node, q{BEGIN; SELECT tq.enqueue('c/n') IS NOT NULL; SELECT tq.pending_tasks('c/n'); SELECT pending FROM tq.queue_stats WHERE task_queue_id = 'c/n'; ROLLBACK}),
+is(psql($node, q{BEGIN; SELECT tq.enqueue('c/n') IS NOT NULL; SELECT (tq.task_queue_counts('c/n') -> 'pendingTasks')::bigint; SELECT pending FROM tq.queue_stats WHERE task_queue_id = 'c/n'; ROLLBACK}),
 	"t\n1\n1", 'a transaction sees what it has done');
 psql($node, q{
 	SELECT count(*) FROM tq.claim_work('c/a', 'g', 'w', 100);
@@ -99,7 +99,7 @@ psql($node, q{SET tq.claim_timeout = '10 s'; SELECT tq.claim_work('c/a', 'g', 'w
 psql($node, q{SELECT tq.enqueue('c/a', deadline => '30 s') FROM generate_series(1, 4)});
 is(psql($node, q{SET tq.clock_offset = '25 s'; SELECT running, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	psql($node, q{SELECT running - 5, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'a claim that has expired counts no longer');
-is(psql($node, q{SET tq.clock_offset = '35 s'; SELECT pending, tq.pending_tasks('c/a') FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+is(psql($node, q{SET tq.clock_offset = '35 s'; SELECT pending, (tq.task_queue_counts('c/a') -> 'pendingTasks')::bigint FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	psql($node, q{SELECT pending - 4, pending - 4 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'nor a task past its deadline');
 
 # ---- groups ----
@@ -188,7 +188,7 @@ psql($node, q{BEGIN; SELECT tq.enqueue('c/p' || i) FROM generate_series(1, 40) A
 is_exact($node, 'prepared');
 psql($node, q{COMMIT PREPARED 'one'});
 psql($node, q{ROLLBACK PREPARED 'two'});
-is(psql($node, q{SELECT tq.pending_tasks('c/p')}), 3, 'COMMIT PREPARED and ROLLBACK PREPARED');
+is(psql($node, q{SELECT (tq.task_queue_counts('c/p') -> 'pendingTasks')::bigint}), 3, 'COMMIT PREPARED and ROLLBACK PREPARED');
 is_exact($node, 'both');
 psql($node, q{COMMIT PREPARED 'large'});
 is(psql($node, q{SELECT sum(pending) FROM tq.queue_stats WHERE task_queue_id ~ '^c/p'}), 43, 'one with many changes: rows are counted at once');
@@ -214,7 +214,7 @@ is_exact($node, 'after a restart');
 ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.queue_stats WHERE source <> 'memory'"), 'all of them');
 is(psql($node, $counted), psql($node, $state), 'and the group');
 psql($node, q{COMMIT PREPARED 'old'});
-is(psql($node, q{SELECT tq.pending_tasks('c/p')}), 5, 'a transaction that was prepared before the restart');
+is(psql($node, q{SELECT (tq.task_queue_counts('c/p') -> 'pendingTasks')::bigint}), 5, 'a transaction that was prepared before the restart');
 ok(wait_exact($node), 'counted again');
 is_exact($node, 'after that');
 
@@ -306,7 +306,7 @@ $standby->append_conf('postgresql.conf', 'tq.counted_queues = 1');
 $standby->restart;
 ok($standby->poll_query_until($db, "SELECT source = 'tables' FROM tq.queue_stats LIMIT 1"), 'more queues than tq.counted_queues');
 is(psql($standby, $shown), "d/a: 1 0 0 0\nd/b: 2 0 0 0", 'the rows are counted');
-is(psql($standby, q{SELECT tq.pending_tasks('d/a'), tq.pending_tasks('d/b')}), '1|2', 'by each function');
+is(psql($standby, q{SELECT (tq.task_queue_counts('d/a') -> 'pendingTasks')::bigint, (tq.task_queue_counts('d/b') -> 'pendingTasks')::bigint}), '1|2', 'by each function');
 $standby->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $standby->restart;
 is(psql($standby, $shown), "d/a: 1 0 0 0\nd/b: 2 0 0 0", 'without preload the rows are counted');

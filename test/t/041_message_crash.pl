@@ -216,7 +216,7 @@ sub follow
 	while (getppid() == $parent)
 	{
 		my $ending = -e $finish;
-		my ($ok, @rows) = ask("SELECT $columns FROM tq.messages($after, 1000) AS m");
+		my ($ok, @rows) = ask("SELECT $columns FROM tq.messages(after => $after) AS m");
 
 		append_to_file("$tmp/cursor", join('', @rows));
 		$after = id_of($rows[-1]) if @rows;
@@ -225,7 +225,7 @@ sub follow
 		{
 			my $from = $after > 200 ? $after - 200 : 0;
 
-			($ok, @rows) = ask("SELECT $columns FROM tq.messages($from, 1000) AS m WHERE id <= $after");
+			($ok, @rows) = ask("SELECT $columns FROM tq.messages(after => $from) AS m WHERE id <= $after");
 			append_to_file("$tmp/cursor", join('', "back $from $after\n", @rows, "end\n")) if $ok;
 		}
 		usleep(rand(20_000));
@@ -367,7 +367,7 @@ foreach my $round (1 .. $crashes)
 }
 is($killed, $crashes, "the publisher or the server was killed $crashes times");
 note("between commit and publication: $between times");
-note('the log begins with message ', $node->safe_psql($db, 'SELECT min(id) FROM tq.messages(0, 1)'));
+note('the log begins with message ', $node->safe_psql($db, 'SELECT min(id) FROM tq.messages(max => 1)'));
 cmp_ok($between, '>', 0, 'between commit and publication, too');
 
 # ---- the end ----
@@ -563,12 +563,12 @@ wait_publisher(0);
 foreach my $round (1 .. 5)
 {
 	publish_one();
-	my $read = $node->safe_psql($db, 'SELECT max(id) FROM tq.messages(greatest((SELECT max(last_id) FROM tq_internal.tick) - 500, 0))');
+	my $read = $node->safe_psql($db, 'SELECT max(id) FROM tq.messages(after => greatest((SELECT max(last_id) FROM tq_internal.tick) - 500, 0))');
 	kill_server(1);
 	wait_publisher(0);
 	my $task = publish_one();
 	cmp_ok(
-		$node->safe_psql($db, "SELECT min(id) FROM tq.messages(greatest($read - 500, 0)) WHERE payload #>> '{status,taskId}' = '$task'"),
+		$node->safe_psql($db, "SELECT min(id) FROM tq.messages(after => greatest($read - 500, 0)) WHERE payload #>> '{status,taskId}' = '$task'"),
 		'>', $read, "asynchronous commit, crash $round: no id is given again");
 }
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal (?!9)/, 'nothing else crashed');

@@ -64,7 +64,7 @@ sub published
 	for (;;)
 	{
 		my @page = split(/\n/, $node->safe_psql($db,
-			"SELECT id || ' ' || exchange FROM tq.messages($after, 1000)"));
+			"SELECT id || ' ' || exchange FROM tq.messages(after => $after)"));
 		last if !@page;
 		push @ids, map { /^(\d+) (\S+)/ && grep({ $_ eq $2 } @exchanges) ? $1 : () } @page;
 		($after) = $page[-1] =~ /^(\d+)/;
@@ -93,7 +93,7 @@ sub live
 			ARRAY(SELECT run_id FROM tq.run_overview WHERE state = 'running' ORDER BY task_id)) WHERE outcome = 'resolved'}),
 		$count, "$what: and report");
 	ok($node->poll_query_until($db, $all_published), "$what: everything is published");
-	is($node->safe_psql($db, "SELECT count(*) FROM tq.messages($after, 1000, 'task-completed')"), $count,
+	is($node->safe_psql($db, "SELECT count(*) FROM tq.messages(after => $after, exchange => 'task-completed')"), $count,
 		"$what: messages() has it");
 	is($node->safe_psql($db, "SELECT count(*) FROM tq.fetch('sub', 1000)"), $count, "$what: a subscription gets it");
 	$node->safe_psql($db, "SELECT tq.ack('sub', max(last_id)) FROM tq_internal.tick");
@@ -143,7 +143,7 @@ like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "still here
 cmp_ok(usage(), '>', 0.99, 'the queue is full');
 $node->safe_psql($db, q{SELECT tq.enqueue('p/delayed', delay => '500 ms')});
 ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)'), 'delayed runs are released');
-is($node->safe_psql($db, "SELECT tq.pending_tasks('p/delayed')"), 1, 'and can be claimed');
+is($node->safe_psql($db, "SELECT (tq.task_queue_counts('p/delayed') -> 'pendingTasks')::bigint"), 1, 'and can be claimed');
 
 # The state is in the tables, not in the process.
 my $worker = worker_in($node, $db);

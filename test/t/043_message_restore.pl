@@ -339,8 +339,8 @@ foreach my $round (1 .. 3)
 	my $acked = $new->safe_psql($copy, 'SELECT acked_id FROM tq_internal.subscription');
 	my %got = map { $_ => 1 } split(/\n/, $new->safe_psql($copy, "SELECT $keys FROM tq.fetch('sub', 1000)"));
 	my %read = map { $_ => 1 } split(/\n/, $new->safe_psql('busy', qq{
-		SELECT $keys FROM tq.messages(0, 1000, 'task-defined') WHERE id <= $acked
-		UNION ALL SELECT $keys FROM tq.messages(0, 1000, 'task-completed') WHERE id <= $acked}));
+		SELECT $keys FROM tq.messages(exchange => 'task-defined') WHERE id <= $acked
+		UNION ALL SELECT $keys FROM tq.messages(exchange => 'task-completed') WHERE id <= $acked}));
 	my @happened = split(/\n/, $new->safe_psql($copy, q{
 		SELECT 'task-defined ' || task_id FROM tq_internal.task
 		UNION ALL SELECT 'task-completed ' || task_id FROM tq.task_details WHERE state = 'completed'}));

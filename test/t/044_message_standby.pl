@@ -29,7 +29,7 @@ sub logged
 
 	return $node->safe_psql($database, qq{
 		SELECT string_agg(payload #>> '{status,taskId}', ' ' ORDER BY id)
-		FROM tq.messages($after, 1000, '$exchange')});
+		FROM tq.messages(after => $after, exchange => '$exchange')});
 }
 
 sub wait_published
@@ -211,7 +211,7 @@ $after = $primary->safe_psql($db, $last_id);
 @ids = map { enqueue($primary, $db) } 1 .. 3;
 wait_published($primary, $db, 'the primary publishes');
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
-my $messages = "SELECT id, exchange, routing_key, cc, payload, published FROM tq.messages($after) ORDER BY id";
+my $messages = "SELECT id, exchange, routing_key, cc, payload, published FROM tq.messages(after => $after) ORDER BY id";
 is($standby->safe_psql($db, $messages), $primary->safe_psql($db, $messages), 'messages() on a standby');
 is($standby->safe_psql($db, "SELECT m FROM tq.message($after + 1) AS m"),
 	$primary->safe_psql($db, "SELECT m FROM tq.message($after + 1) AS m"), 'message()');
@@ -229,7 +229,7 @@ my @rest = map { enqueue($primary, $db) } 1 .. 3;
 my $running = $primary->safe_psql($db, "SELECT task_id FROM tq.claim_work('p/w', 'g', 'w')");
 is(logged($primary, $db, $read, 'task-defined'), '', 'some are not published');
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
-my $log = $standby->safe_psql($db, 'SELECT * FROM tq.messages(greatest(' . $read . ' - 900, 0))');
+my $log = $standby->safe_psql($db, 'SELECT * FROM tq.messages(after => greatest(' . $read . ' - 900, 0))');
 $primary->stop('immediate');
 $standby->promote;
 wait_worker($standby, $db);
@@ -237,7 +237,7 @@ my $listener = listener($standby, $db, 'tq_task_defined');
 wait_published($standby, $db, 'promoted: they are published');
 is(logged($standby, $db, $read, 'task-defined'), "@rest", 'after what a cursor has read, each once');
 is(logged($standby, $db, $read, 'task-running'), $running, 'of every exchange');
-is($standby->safe_psql($db, 'SELECT * FROM tq.messages(greatest(' . $read . ' - 900, 0))' . " WHERE id <= $read"), $log,
+is($standby->safe_psql($db, 'SELECT * FROM tq.messages(after => greatest(' . $read . ' - 900, 0))' . " WHERE id <= $read"), $log,
 	'what was published before is as it was');
 $id = enqueue($standby, $db);
 like(heard($listener, $id), qr/$id$/, 'NOTIFY goes on');

@@ -49,7 +49,7 @@ sub read_after
 
 	return split /\|/, $node->safe_psql($db, qq{
 		SELECT string_agg(payload #>> '{status,taskId}', ' ' ORDER BY id), max(id)
-		FROM tq.messages($after, 1000, 'task-defined')});
+		FROM tq.messages(after => $after, exchange => 'task-defined')});
 }
 
 sub fetched

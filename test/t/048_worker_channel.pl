@@ -106,7 +106,7 @@ run("SET tq.claim_timeout = '1 s'; SELECT tq.enqueue('q/w', retries => 1); SELEC
 $id = run("SELECT task_id FROM tq.task_overview WHERE task_queue_id = 'q/w' AND state = 'running'");
 wait_state($node, $db, $id, 'pending');
 is(heard(), "g/a $id 0 claim-expired", 'the end of the claim, and the run is retried');
-run("SELECT tq.claim_work('q/w', 'g', 'a'); SELECT tq.worker_removed('q', 'w', 'g', 'a', 'gone')");
+run("SELECT tq.claim_work('q/w', 'g', 'a'); SELECT tq.worker_removed('q/w', 'g', 'a', 'gone')");
 is(heard(), "g/a $id 1 worker-shutdown", 'worker_removed');
 
 $id = running('a');

@@ -164,7 +164,7 @@ is(claim($node, 's/w', 4), 4, 'the primary claims');
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 my ($code, $output, $error) = $standby->psql($db, "SELECT claim('s/w', 1)");
 like($error, qr/read-only transaction|during recovery|recovery is in progress/, 'a standby does not');
-is($standby->safe_psql($db, "SELECT tq.pending_tasks('s/w')"), 8, 'but sees what is pending');
+is($standby->safe_psql($db, "SELECT (tq.task_queue_counts('s/w') -> 'pendingTasks')::bigint"), 8, 'but sees what is pending');
 $node->stop('immediate');
 forget($_) foreach $claimer, $maker;
 $standby->promote;

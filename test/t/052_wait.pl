@@ -277,7 +277,7 @@ my $begun = time;
 start($a, claim('a', wait => '200 ms'));
 is(finish($a), '', 'the time is over: no rows');
 cmp_ok(time - $begun, '>=', 0.2, 'not before');
-is($node->safe_psql($db, "SELECT tq.get_worker('p', 'w', 'g', 'a') IS NOT NULL"), 't', 'the worker was seen');
+is($node->safe_psql($db, "SELECT tq.get_worker('p/w', 'g', 'a') IS NOT NULL"), 't', 'the worker was seen');
 
 start($a, "SET statement_timeout = '200 ms'; " . claim('a') . '; RESET statement_timeout');
 is(finish($a), '', 'statement_timeout ends a wait');
@@ -344,7 +344,7 @@ $a->query_safe('RESET client_connection_check_interval');
 
 # A worker in quarantine waits for its whole time, gets nothing, and delays no
 # other worker.
-$node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'q'); SELECT tq.quarantine_worker('p', 'w', 'g', 'q', now() + interval '1 hour', 'test')");
+$node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'q'); SELECT tq.quarantine_worker('p/w', 'g', 'q', now() + interval '1 hour', 'test')");
 start($a, claim('q', wait => '3 s'));
 asleep(1);
 start($b, claim('b'));
@@ -360,10 +360,10 @@ start($c, claim('c', wait => '30 s'));
 asleep(1);
 start($b, claim('b'));
 asleep(2);
-$node->safe_psql($db, "SELECT tq.quarantine_worker('p', 'w', 'g', 'c', now() + interval '1 hour', 'test')");
+$node->safe_psql($db, "SELECT tq.quarantine_worker('p/w', 'g', 'c', now() + interval '1 hour', 'test')");
 new_task();
 is_woken($b, 'b', 'also one that has come into it since');
-$node->safe_psql($db, "SELECT tq.quarantine_worker('p', 'w', 'g', 'c', now() - interval '1 hour', 'test')");
+$node->safe_psql($db, "SELECT tq.quarantine_worker('p/w', 'g', 'c', now() - interval '1 hour', 'test')");
 new_task();
 is_woken($c, 'c', 'and is served once it is out of it');
 
@@ -612,7 +612,7 @@ my $waiting = waiter(1, claim('a'));
 my $published = new_task();
 is_woken($waiting, 'a', 'a task whose messages are published');
 ok($node->poll_query_until($db, qq{SELECT string_agg(exchange, ' ' ORDER BY id) = 'task-defined task-pending task-running'
-	FROM tq.messages($last_id) WHERE payload -> 'status' ->> 'taskId' = '$published'}),
+	FROM tq.messages(after => $last_id) WHERE payload -> 'status' ->> 'taskId' = '$published'}),
 	'the messages of the task, and of the claim that they have woken');
 leave($waiting);
 clear();

@@ -244,7 +244,7 @@ query(q{
 	DECLARE upto bigint = 0;
 	BEGIN
 		LOOP
-			INSERT INTO told SELECT id, exchange, payload -> 'status' FROM tq.messages(upto, 1000);
+			INSERT INTO told SELECT id, exchange, payload -> 'status' FROM tq.messages(after => upto);
 			EXIT WHEN NOT FOUND;
 			SELECT max(id) INTO upto FROM told;
 		END LOOP;

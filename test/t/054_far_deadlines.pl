@@ -155,7 +155,7 @@ my $order = $node->safe_psql($db, q{
 	SELECT count(*) FROM tq.upkeep() \g /dev/null
 	SELECT count(*), string_agg(DISTINCT exchange, ' '), bool_and(m.payload #>> '{status,taskId}' IS NOT NULL),
 		array_agg(m.payload #>> '{status,taskId}' ORDER BY m.id) = (SELECT array_agg(task_id::text ORDER BY c.id % 7 DESC, c.id) FROM claimed c)
-	FROM tq.messages(:before, 1000) m WHERE exchange = 'task-completed'});
+	FROM tq.messages(after => :before) m WHERE exchange = 'task-completed'});
 is($order, '300|task-completed|t|t', 'messages are about the tasks that were resolved, in that order');
 
 # Where nothing wants task-defined, nothing is written that the publisher would read.

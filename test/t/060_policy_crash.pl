@@ -232,7 +232,7 @@ is($node->safe_psql($db, q{
 		WHERE (run ->> 'resolved')::timestamptz < coalesce(run ->> 'visibleAt', run ->> 'scheduled')::timestamptz + '499 ms'}),
 	0, 'no run before its time');
 my $count = "SELECT count(*), count(DISTINCT concat(payload #>> '{status,taskId}', payload ->> 'runId'))
-	FROM tq.messages(0, 1000, '%s', '#') WHERE payload #>> '{status,taskQueueId}' = 'p/many'";
+	FROM tq.messages(exchange => '%s', pattern => '#') WHERE payload #>> '{status,taskQueueId}' = 'p/many'";
 ok($node->poll_query_until($db, sprintf($count, 'task-exception'), "$tasks|$tasks"), 'each resolution is published once');
 is($node->safe_psql($db, sprintf($count, 'task-pending')), 3 * $tasks . '|' . 3 * $tasks, 'and each run');
 is(violations($node, $db), '', 'the tables are consistent');

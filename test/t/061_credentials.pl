@@ -63,7 +63,7 @@ sub complete
 {
 	my ($node, $claim) = @_;
 
-	return answer($node, "SELECT tq.report_completed('$claim->{task}', 0, '$claim->{credentials}')");
+	return answer($node, "SELECT tq.report_completed('$claim->{task}', 0, credentials => '$claim->{credentials}')");
 }
 
 # ---- restart and crash ----

@@ -130,8 +130,6 @@ $node->safe_psql('fresh', 'CREATE EXTENSION tq');
 wait_worker($node, 'fresh');
 ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.maintenance_overview WHERE step = 'turn'"),
 	'a database that is not used is seen in the view');
-is($node->safe_psql('fresh', 'SELECT step, state FROM tq.maintenance_activity() ORDER BY step'),
-	$node->safe_psql('fresh', 'SELECT step, state FROM tq.maintenance_overview ORDER BY step'), 'which shows what maintenance_activity() returns');
 ok($node->wait_for_log(qr/LOG: .*tq does not maintain database "fresh" yet/), 'and in the log');
 $node->safe_psql('fresh', "BEGIN; SELECT tq.enqueue('p/w'); ROLLBACK");
 is($node->safe_psql('fresh', 'SELECT count(*) FROM tq_internal.activation'), 0, 'a call that was rolled back does not put it in use');

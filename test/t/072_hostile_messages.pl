@@ -190,7 +190,7 @@ $node->safe_psql($db, qq{
 		upto bigint := mark;
 	BEGIN
 		LOOP
-			INSERT INTO seen SELECT m.id, m.exchange, m.payload #>> '{status,taskId}' FROM tq.messages(upto) AS m;
+			INSERT INTO seen SELECT m.id, m.exchange, m.payload #>> '{status,taskId}' FROM tq.messages(after => upto) AS m;
 			EXIT WHEN NOT FOUND;
 			upto := (SELECT max(id) FROM seen);
 			COMMIT;

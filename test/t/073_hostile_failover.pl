@@ -140,14 +140,14 @@ $lock->query_safe('COMMIT');
 wait_published($primary, 'it is away: what a local commit did is published');
 
 is(within_a_second('SELECT count(*) FROM tq.messages()'), $timed_out, 'it is away: messages() waits, and can be cancelled');
-is(within_a_second("SELECT max(id) FROM tq.messages($seen)"), $timed_out, 'after an id as well');
+is(within_a_second("SELECT max(id) FROM tq.messages(after => $seen)"), $timed_out, 'after an id as well');
 is(within_a_second('SELECT max(id) FROM tq.messages()', "SET synchronous_commit = $_"), $timed_out, "with synchronous_commit = $_")
   foreach qw(off remote_apply);
 is(within_a_second('SELECT id FROM tq.message(' . ($seen + 1) . ')'), $timed_out, 'message() waits');
 is(within_a_second(q{SELECT max(id) FROM tq.fetch('sub')}), $timed_out, 'fetch() waits');
 is(within_a_second(q{SELECT last_id FROM tq.subscription_overview}), $timed_out, 'subscription_overview waits');
 is(join(' ', heard($listener)), '', 'NOTIFY is not sent');
-is(within_a_second("SELECT count(*) FROM tq.messages($seen + 1000)"), 0, 'a reader that has read all does not wait');
+is(within_a_second("SELECT count(*) FROM tq.messages(after => $seen + 1000)"), 0, 'a reader that has read all does not wait');
 
 # What a reader has seen, it goes on from.
 foreach my $shown (within_a_second('SELECT max(id) FROM tq.messages()'))
@@ -192,12 +192,12 @@ $standby->start;
 $standby->promote;
 wait_worker($standby, $db);
 wait_published($standby, 'promoted: published');
-is($standby->safe_psql($db, qq{SELECT count(*) FROM tq.messages($seen) WHERE exchange = 'task-defined' AND payload #>> '{status,taskId}' = '$kept'}),
+is($standby->safe_psql($db, qq{SELECT count(*) FROM tq.messages(after => $seen) WHERE exchange = 'task-defined' AND payload #>> '{status,taskId}' = '$kept'}),
 	1, 'a reader goes on from the last id that it has seen, and misses nothing');
 my $next = enqueue($standby, $db);
 wait_published($standby, 'promoted: a new task is published');
 is($standby->safe_psql($db, qq{
-	SELECT string_agg(payload #>> '{status,taskId}', ' ' ORDER BY id) FROM tq.messages($seen, exchange => 'task-defined')}), "$kept $next",
+	SELECT string_agg(payload #>> '{status,taskId}', ' ' ORDER BY id) FROM tq.messages(after => $seen, exchange => 'task-defined')}), "$kept $next",
 	'nor what comes after');
 $standby->safe_psql($db, "SELECT tq.ack('sub', $seen)");
 is($standby->safe_psql($db, q{SELECT string_agg(payload #>> '{status,taskId}', ' ' ORDER BY id) FROM tq.fetch('sub')}), "$kept $next",
@@ -229,10 +229,10 @@ $client->query_safe('SET synchronous_commit = local');
 $id = $client->query_safe(q{SELECT tq.enqueue('p/w')});
 $worker = worker_in($primary, $db);
 ok($primary->poll_query_until($db, "SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $worker"), 'the publisher waits in its commit');
-is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), 0, 'nothing is shown');
+is(within_a_second("SELECT count(*) FROM tq.messages(after => $seen)"), 0, 'nothing is shown');
 $primary->safe_psql($db, "SELECT pg_terminate_backend($worker)");
 ok($primary->poll_query_until($db, "SELECT max(last_id) > $seen FROM tq_internal.tick"), 'its wait is cancelled: the publication is there');
-is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), $timed_out, 'and is not shown');
+is(within_a_second("SELECT count(*) FROM tq.messages(after => $seen)"), $timed_out, 'and is not shown');
 is(join(' ', heard($listener)), '', 'nor sent');
 
 # A reader restarts while its commit waits for the standby.
@@ -254,14 +254,14 @@ is($readers[1]->query("$ack;") // '', '', 'an ack that is repeated');
 unlike($readers[1]->{stderr}, qr/ERROR/, 'is harmless');
 $_->quit foreach @readers;
 is(hear($listener, 1), $seen + 1, 'NOTIFY is sent when the standby is back');
-is($primary->safe_psql($db, "SELECT string_agg(id::text, ' ' ORDER BY id) FROM tq.messages($seen)"), ($seen + 1) . ' ' . ($seen + 2), 'messages() has it');
+is($primary->safe_psql($db, "SELECT string_agg(id::text, ' ' ORDER BY id) FROM tq.messages(after => $seen)"), ($seen + 1) . ' ' . ($seen + 2), 'messages() has it');
 
 # A standby that is not listed any more is not waited for.
 $standby->stop('immediate');
 $client->query_safe(q{SELECT tq.enqueue('p/w')});
 ok(set_synchronous(''), 'no synchronous standby');
 wait_published($primary, 'published');
-is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), 4, 'nothing waits any more');
+is(within_a_second("SELECT count(*) FROM tq.messages(after => $seen)"), 4, 'nothing waits any more');
 is(scalar(split / /, hear($listener, 1)), 1, 'and NOTIFY is sent');
 
 # ---- a healthy task beside it ----

@@ -92,7 +92,7 @@ check_step('deadline', 'deadline', 100);
 check_step('pending-timeout', 'pending', 30);
 check_step('run-timeout', 'run', 30);
 check_step('claim-expired', 'lost', 30);
-is(query("SELECT running FROM tq.queue_overview WHERE task_queue_id = 'p/lost'"), 3, 'claim-expired: they are found as running, although their timers were taken');
+is(query("SELECT running FROM tq.queue_stats WHERE task_queue_id = 'p/lost'"), 3, 'claim-expired: they are found as running, although their timers were taken');
 query("SET tq.claim_timeout = '1h'; SELECT tq.reclaim_task(id, 0) FROM poison p JOIN tq.task_details t ON t.task_id = p.id WHERE task_queue_id = 'p/lost'");
 is(query("SELECT tq.task_queue_counts('p/lost') ->> 'claimedTasks'"), 3, 'claim-expired: one that is prolonged is claimed again');
 is(query("SELECT count(DISTINCT t.id) FROM poison p JOIN tq_internal.task t ON t.task_id = p.id JOIN tq_internal.queue q ON q.id = t.queue

@@ -64,7 +64,7 @@ ok($source->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.m
 $source->wait_for_catchup('tq_copy');
 is($copy->safe_psql($db, $picture), $source->safe_psql($db, $picture), 'the copy shows what the source shows');
 is($copy->safe_psql($db, $timers), $source->safe_psql($db, $timers), 'timers are those of the source');
-is($copy->safe_psql($db, 'SELECT tq.pending_tasks(\'p/many\')'), 1000, 'the copy can be read');
+is($copy->safe_psql($db, 'SELECT (tq.task_queue_counts(\'p/many\') -> \'pendingTasks\')::bigint'), 1000, 'the copy can be read');
 is($copy->safe_psql($db, "SELECT state FROM tq.maintenance_overview WHERE step = 'turn'"), 'off', 'and has no maintenance');
 my $log = slurp_file($copy->logfile);
 unlike($log, qr/duplicate key|ERROR:.*conflict/, 'replication met no conflict');

@@ -53,7 +53,7 @@ is(code("SELECT tq.enqueue('p/w', tags => (SELECT jsonb_object_agg(repeat('k', 1
 is(code("SELECT tq.enqueue('p/w', " . $bells->(180_000_000) . ')'), 'TQ400', '180 MB of payload are refused');
 is(code("SELECT tq.enqueue('p/w', " . $bells->(100_000_000) . ", extra => " . $bells->(100_000_000) . ", policy => '{\"deadLetter\": true}')"),
 	'TQ400', 'a definition of 200 MB is refused');
-is(query('SELECT tq.pending_tasks(\'p/w\')'), 0, 'none of them is there');
+is(query('SELECT (tq.task_queue_counts(\'p/w\') -> \'pendingTasks\')::bigint'), 0, 'none of them is there');
 served('refused');
 
 # The largest, by the bounds as they are, and by the highest that they can have.

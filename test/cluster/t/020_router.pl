@@ -61,7 +61,7 @@ is(ask(q{SELECT count(*) FROM tq.statuses(string_to_array('} . join(',', split /
 $node->safe_psql('postgres', 'CREATE ROLE producer LOGIN; CREATE ROLE outsider LOGIN; CREATE ROLE reader LOGIN');
 ask(q{SELECT tq.grant_queue('producer', 'app/mail', 'produce'), tq.subscribe('ended', 'task-completed'), tq.set_queue('app/limited', '{"concurrentLimit": 5}'),
 	tq.unbind('tq_task_failed', 'task-failed')});
-ask(q{SELECT tq.declare_worker('app', 'mail', 'g', 'bad', now() + interval '1 hour'); SELECT tq.quarantine_worker('app', 'mail', 'g', 'bad', now() + interval '1 hour')});
+ask(q{SELECT tq.declare_worker('app/mail', 'g', 'bad', now() + interval '1 hour'); SELECT tq.quarantine_worker('app/mail', 'g', 'bad', now() + interval '1 hour')});
 ask("CALL tq_shard.add_shard('two', '$at dbname=s2')");
 ask("CALL tq_shard.add_shard('three', '$at dbname=s3')");
 is(ask('SELECT name, state, (SELECT sum(upper(r) - lower(r)) FROM unnest(buckets) AS r) FROM tq_shard.map()'),
@@ -81,13 +81,13 @@ my @ids = split /\n/, ask(q{SELECT tq.enqueue('app/mail', jsonb_build_object('n'
 my %on;
 foreach my $db ('s1', 's2', 's3')
 {
-	$on{$db} = $node->safe_psql($db, q{SELECT tq.pending_tasks('app/mail')});
+	$on{$db} = $node->safe_psql($db, q{SELECT (tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint});
 	cmp_ok($on{$db}, '>', 5, "$db has some of the tasks: $on{$db}");
 }
-is(ask(q{SELECT tq.pending_tasks('app/mail')}), '60', 'sum');
+is(ask(q{SELECT (tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}), '60', 'sum');
 is(ask(q{SELECT (tq.task_queue_counts('app/mail')) ->> 'pendingTasks', pending FROM tq.queue_counts('app/mail')}), '60|60', 'counts');
 is(ask(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'app/mail'}), '60', 'a view');
-is(ask(q{SELECT state FROM tq.status_row('} . $ids[0] . q{')}), 'pending', 'a row of a view');
+is(ask(q{SELECT state FROM tq.task_overview WHERE task_id = '} . $ids[0] . q{'}), 'pending', 'a row of a view');
 
 my $array = "'{" . join(',', @ids) . "}'::tq.slugid[]";
 is(ask("SELECT string_agg(task_id::text, ',') = array_to_string($array, ',') FROM tq.statuses($array)"), 't', 'statuses(): in the order asked for');
@@ -118,11 +118,11 @@ is(ask("SELECT count(*) FROM tq.list_dependent_tasks('$task_of_it')"), '1', 'whi
 
 is(ask(q{SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', tq.slugid(), 'task',
 	(tq.task('} . $ids[0] . q{') - '{taskGroupId,provisionerId,workerType}'::text[]) || '{"taskQueueId": "app/many"}')) FROM generate_series(1, 30)))}), '30', 'create_tasks() of several shards');
-is(ask(q{SELECT tq.pending_tasks('app/many')}), '30', 'all are there');
+is(ask(q{SELECT (tq.task_queue_counts('app/many') -> 'pendingTasks')::bigint}), '30', 'all are there');
 is(ask(q{WITH i AS MATERIALIZED (SELECT array_agg(tq.slugid()) AS ids, array_agg('{}'::jsonb) AS payloads FROM generate_series(1, 30))
 	SELECT tq.enqueue_tasks('app/many', payloads, ids) = ids::text[] FROM i}), 't', 'enqueue_tasks() with ids of several shards');
 is(ask(q{SELECT cardinality(tq.enqueue_tasks('app/many', array_fill('{}'::jsonb, ARRAY[40])))}), '40', 'enqueue_tasks() without');
-is(ask(q{SELECT tq.pending_tasks('app/many')}), '100', 'all are there');
+is(ask(q{SELECT (tq.task_queue_counts('app/many') -> 'pendingTasks')::bigint}), '100', 'all are there');
 like(refused(q{SELECT tq.create_tasks('[{"taskId": "x"}]')}), qr/TQ400: .*invalid element of tasks/, 'the error of the shard');
 is(ask(q{SELECT tq.create_tasks('[]')}), '0', 'none');
 
@@ -150,8 +150,8 @@ $node->poll_query_until('s2', q{SELECT sum(calls) = 60 FROM pg_stat_user_functio
 cmp_ok((asked('s1') || 0) + (asked('s3') || 0), '<=', 2 * (1 + $milliseconds / 200), 'shards without work are asked once in 200 ms');
 $node->safe_psql('postgres', "ALTER DATABASE $_ RESET track_functions") foreach ('s1', 's2', 's3');
 
-is(ask(q{SELECT (tq.get_worker('app', 'many', 'g', 'w') ->> 'workerId'), jsonb_array_length(tq.get_worker('app', 'many', 'g', 'w') -> 'recentTasks')}), 'w|20', 'get_worker()');
-is(ask(q{SELECT worker_group, worker_id FROM tq.list_workers('app', 'many')}), 'g|w', 'list_workers()');
+is(ask(q{SELECT (tq.get_worker('app/many', 'g', 'w') ->> 'workerId'), jsonb_array_length(tq.get_worker('app/many', 'g', 'w') -> 'recentTasks')}), 'w|20', 'get_worker()');
+is(ask(q{SELECT worker_group, worker_id FROM tq.list_workers('app/many')}), 'g|w', 'list_workers()');
 is(ask(q{SELECT string_agg(task_queue_id, ',') FROM tq.list_task_queues()}), 'app/mail,app/many,app/one', 'list_task_queues()');
 is(ask(q{SELECT count(*) FROM tq.list_claimed_tasks('app/many')}), '100', 'list_claimed_tasks()');
 my $tasks = "'{" . join(',', map { (split /\|/)[0] } @claimed[0 .. 59]) . "}'::tq.slugid[]";
@@ -185,16 +185,16 @@ is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/limited')}), '{"conc
 # A worker that has claimed on one shard only is put into quarantine on all.
 ask(q{SELECT tq.enqueue('app/lone')});
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/lone', 'g', 'lone')}), '1', 'a worker');
-is(ask(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'lone', now() + interval '1 hour') ->> 'workerId'}), 'lone', 'in quarantine');
+is(ask(q{SELECT tq.quarantine_worker('app/lone', 'g', 'lone', now() + interval '1 hour') ->> 'workerId'}), 'lone', 'in quarantine');
 ask(q{SELECT tq.enqueue('app/lone') FROM generate_series(1, 20)});
 is(ask(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/lone', left('g', n), 'lone')}), '0', 'claims nothing on any shard');
-ask(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'lone', now() - interval '1 hour')});
+ask(q{SELECT tq.quarantine_worker('app/lone', 'g', 'lone', now() - interval '1 hour')});
 is(ask(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/lone', left('g', n), 'lone')}), '9', 'until the quarantine ends');
-like(refused(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'none', now())}), qr/TQ404: /, 'one that no shard knows');
+like(refused(q{SELECT tq.quarantine_worker('app/lone', 'g', 'none', now())}), qr/TQ404: /, 'one that no shard knows');
 
 # A call has its own transaction on the shard.
 ask(q{BEGIN; SELECT tq.enqueue('app/rolled'); ROLLBACK});
-is(ask(q{SELECT tq.pending_tasks('app/rolled')}), '1', 'a rollback on the router leaves what was created');
+is(ask(q{SELECT (tq.task_queue_counts('app/rolled') -> 'pendingTasks')::bigint}), '1', 'a rollback on the router leaves what was created');
 
 # ---- rights are those of the role on the shard ----
 
@@ -253,7 +253,7 @@ like(refused(q{SELECT tq.claim_work('app/awaited', 'g', 'w', 1, '2 minutes')}), 
 # ---- a shard that does not answer ----
 
 ask(q{SELECT tq.enqueue('app/outage') FROM generate_series(1, 60)});
-my $left = $node->safe_psql('s1', q{SELECT tq.pending_tasks('app/outage')}) + $node->safe_psql('s2', q{SELECT tq.pending_tasks('app/outage')});
+my $left = $node->safe_psql('s1', q{SELECT (tq.task_queue_counts('app/outage') -> 'pendingTasks')::bigint}) + $node->safe_psql('s2', q{SELECT (tq.task_queue_counts('app/outage') -> 'pendingTasks')::bigint});
 $node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's3' AND backend_type = 'client backend'});
 is(ask(q{SELECT sum((SELECT count(*) FROM tq.claim_work('app/outage', 'g' || n - n, 'w', 1000))) FROM generate_series(1, 6) AS n}), $left, 'the work of the other shards is claimed');
 like(refused(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/outage', 'g' || n - n, 'w')}), qr/WARNING: .*shard "three" does not answer/, 'with a warning');
@@ -268,7 +268,7 @@ like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" begins
 ask(q{CALL tq_shard.drain_shard('two')});
 is(ask(q{SELECT state, buckets FROM tq_shard.map() WHERE name = 'two'}), 'draining|{}', 'drained');
 ask(q{SELECT tq.enqueue('app/later') FROM generate_series(1, 40)});
-is($node->safe_psql('s2', q{SELECT tq.pending_tasks('app/later')}), '0', 'it gets no new groups');
+is($node->safe_psql('s2', q{SELECT (tq.task_queue_counts('app/later') -> 'pendingTasks')::bigint}), '0', 'it gets no new groups');
 is(ask("SELECT count(*) FROM tq.statuses($array)"), '60', 'and keeps the old ones, which are found');
 like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" has tasks/, 'it is not removed before they are gone');
 # A group without tasks stays until it expires.

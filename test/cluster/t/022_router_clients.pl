@@ -36,7 +36,7 @@ sub created_in
 {
 	my ($queue) = @_;
 
-	return join ' ', map { $node->safe_psql($_, "SELECT tq.pending_tasks('$queue')") } @shards;
+	return join ' ', map { $node->safe_psql($_, "SELECT (tq.task_queue_counts('$queue') -> 'pendingTasks')::bigint") } @shards;
 }
 
 sub run_program

@@ -109,7 +109,7 @@ foreach my $wait ('NULL', q{'-1 second'}, q{'61 seconds'})
 	like(refused("SELECT tq.claim_work('app/unwaited', 'g', 'w', 1, $wait)"), qr/TQ400: .*wait/, "claim_work() with a wait of $wait");
 	like(refused("SELECT tq.claim_work('{app/unwaited}'::text[], 'g', 'w', 1, $wait)"), qr/TQ400: .*wait/, 'of several queues');
 }
-is(ask(q{SELECT tq.pending_tasks('app/unwaited')}), '3', 'claims nothing');
+is(ask(q{SELECT (tq.task_queue_counts('app/unwaited') -> 'pendingTasks')::bigint}), '3', 'claims nothing');
 
 # Procedures
 foreach my $call (q{wait_for_task('one_____QAGAAAAAAAAAAA', NULL)}, q{wait_for_task('one_____QAGAAAAAAAAAAA', '-1 second')}, q{wait_for_task('one_____QAGAAAAAAAAAAA', '2 hours')},
@@ -266,7 +266,7 @@ is(ask(q{SELECT string_agg(p.proname, ', ') FROM pg_proc p WHERE p.pronamespace 
 # ---- a shard that does not answer ----
 
 $node->safe_psql('postgres', q{ALTER DATABASE s2 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's2' AND backend_type = 'client backend'});
-foreach my $call (q{tq.status(tq.slugid_in_bucket(1000))}, q{tq.pending_tasks('app/mail')}, q{tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
+foreach my $call (q{tq.status(tq.slugid_in_bucket(1000))}, q{(tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}, q{tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
 {
 	like(refused("SELECT $call"), qr/ERROR:  08001: .*\[s2\] .*not currently accepting connections.*HINT:  The shard has done nothing/s, "08001: $call");
 }
