@@ -25,6 +25,7 @@ PG_FUNCTION_INFO_V1(tq_sql_in_bucket);
 PG_FUNCTION_INFO_V1(tq_sql_is_unresolved);
 PG_FUNCTION_INFO_V1(tq_sql_cancel_unresolved);
 PG_FUNCTION_INFO_V1(tq_sql_interval_text);
+PG_FUNCTION_INFO_V1(tq_sql_json_size);
 
 /* run_as(role oid, statement text) -> tq.slugid, which the statement selects */
 Datum
@@ -178,4 +179,11 @@ tq_sql_interval_text(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TEXT_P(
 		cstring_to_text(tq_clock_interval_text(PG_GETARG_INTERVAL_P(0))));
+}
+
+/* json_size(value jsonb) -> bigint */
+Datum
+tq_sql_json_size(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) tq_json_size(&PG_GETARG_JSONB_P(0)->root));
 }

@@ -168,12 +168,16 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.role_name(oid) IS 'name of a role; NULL: it was dropped';
 
+CREATE FUNCTION tq_internal.json_size(value jsonb) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_sql_json_size' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.json_size(jsonb) IS 'how many bytes a value has as text, which is not made: it may have too many';
+
 CREATE FUNCTION tq_internal.json_option(value jsonb) RETURNS jsonb
 	LANGUAGE sql IMMUTABLE
 	BEGIN ATOMIC
-		SELECT CASE WHEN jsonb_typeof(value) IN ('object', 'array') THEN value ELSE to_jsonb(value::text) END;
+		SELECT CASE WHEN jsonb_typeof(value) IN ('object', 'array') OR tq_internal.json_size(value) > 1048576 THEN value ELSE to_jsonb(value::text) END;
 	END;
-COMMENT ON FUNCTION tq_internal.json_option(jsonb) IS 'an option that is JSON: as it is, or as text';
+COMMENT ON FUNCTION tq_internal.json_option(jsonb) IS 'an option that is JSON: as it is if it is an object or an array, or too large, and else as text';
 
 -- enqueue() is not overloaded, so that literals need no type.
 CREATE FUNCTION tq_internal.enqueue_as_owner(cron tq_internal.cron, payload jsonb, task_id tq.slugid) RETURNS tq.slugid LANGUAGE plpgsql AS $$
@@ -253,10 +257,10 @@ COMMENT ON FUNCTION tq_internal.require_cron_role(tq_internal.cron) IS 'raises T
 
 CREATE FUNCTION tq_internal.check_cron_size(name text, value jsonb, setting text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	IF octet_length(value::text) > pg_size_bytes(current_setting(setting)) THEN
+	IF tq_internal.json_size(value) > pg_size_bytes(current_setting(setting)) THEN
 		RAISE EXCEPTION 'invalid %', name
 			USING ERRCODE = 'TQ400',
-				DETAIL = format('%s has %s bytes, and may have %s (%s).', name, octet_length(value::text), pg_size_bytes(current_setting(setting)), setting),
+				DETAIL = format('%s has %s bytes, and may have %s (%s).', name, tq_internal.json_size(value), pg_size_bytes(current_setting(setting)), setting),
 				HINT = 'Store large data elsewhere, and put its location into the task.';
 	END IF;
 END

@@ -85,7 +85,7 @@ FROM unnest(ARRAY['{"provisionerId": "", "workerType": "w"}', '{"provisionerId":
 	'{"provisionerId": "a/b", "workerType": "w"}', '{"provisionerId": "p", "workerType": "a/b"}',
 	'{"provisionerId": "p p", "workerType": "w"}', '{"provisionerId": "p", "workerType": "w w"}']::jsonb[]) AS v;
 SELECT pg_temp.throws(format('SELECT tq.%s(%L%s)', f, q, args), 'TQ400', format('1.1 %s refuses the queue %L', f, q))
-FROM (VALUES ('claim_work', ', ''wg'', ''w1'''), ('pending_tasks', ''), ('task_queue_counts', '')) AS f (f, args),
+FROM (VALUES ('claim_work', ', ''wg'', ''w1'''), ('list_workers', ''), ('task_queue_counts', '')) AS f (f, args),
 	unnest('{"",a.b,a/b/c,a.b/c,a/,/b}'::text[]) AS q;
 
 -- workerGroup and workerId

@@ -27,6 +27,11 @@ SELECT pg_temp.same('tq.claim_work', $$SELECT task_id::text FROM tq.claim_work('
 SELECT pg_temp.same('tq.claim_work', $$SELECT string_agg(DISTINCT task_queue_id, ' ') FROM tq.claim_work('{mailers,-/mailers,-/*}'::text[], 'wg', 'w1', 3)$$, '-/mailers');
 SELECT pg_temp.same('tq.list_claimed_tasks', $$SELECT count(*) FROM tq.list_claimed_tasks('mailers')$$, '4');
 SELECT pg_temp.same('tq.get_task_queue', $$SELECT tq.get_task_queue('mailers') ->> 'taskQueueId'$$, '-/mailers');
+SELECT pg_temp.same('tq.get_worker', $$SELECT tq.get_worker('mailers', 'wg', 'w1') ->> 'taskQueueId'$$, '-/mailers');
+SELECT pg_temp.same('tq.list_workers', $$SELECT count(*) FROM tq.list_workers('mailers')$$, '1');
+SELECT pg_temp.same('tq.declare_worker', $$SELECT tq.declare_worker('mailers', 'wg', 'w2', now() + interval '1 day') ->> 'taskQueueId'$$, '-/mailers');
+SELECT pg_temp.same('tq.quarantine_worker', $$SELECT tq.quarantine_worker('mailers', 'wg', 'w2', now() + interval '1 day') ->> 'taskQueueId'$$, '-/mailers');
+SELECT pg_temp.same('tq.worker_removed', $$SELECT count(*) FROM tq.worker_removed('mailers', 'wg', 'w2')$$, '0');
 SELECT tq.enqueue('mailers', task_id => pg_temp.id('b'));
 SELECT pg_temp.same('tq.resolve_and_claim', format($$SELECT runs[1].task_id FROM (SELECT array_agg(r) AS runs FROM tq.resolve_and_claim(%L, 'mailers', 'wg', 'w1') r WHERE r.task_id = %L) x$$,
 	'[]', pg_temp.id('b')), pg_temp.id('b')::text);

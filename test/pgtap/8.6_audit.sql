@@ -60,7 +60,7 @@ INSERT INTO other VALUES
 	('retry_task_group', 'operator', $$tq.retry_task_group('<gs>', '1 hour', '{failed}')$$, NULL, NULL, '{"task_group_id": "<gs>", "deadline": 3600, "reasons": ["failed"], "downstream": true}'),
 	('cancel_group_callbacks', 'operator', $$tq.cancel_group_callbacks('<gp>', '<d>')$$, '{<d>}', NULL, '{"task_group_id": "<gp>"}'),
 	('quarantine_worker', 'operator', $$tq.quarantine_worker('test/q', 'g', 'w', '2000-01-01 00:00+00', 'secret')$$, NULL, NULL,
-		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "w", "quarantine_until": "2000-01-01T00:00:00.000Z"}'),
+		'{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "w", "quarantine_until": "2000-01-01T00:00:00.000Z"}'),
 	('set_queue', 'operator', $$tq.set_queue('test/q', '{"claimTimeout": 60, "paused": null}')$$, NULL, NULL, '{"task_queue_id": "test/q", "settings": {"claimTimeout": 60, "paused": null}}'),
 	('schedule_cron', 'operator', $$tq.schedule_cron('new', '0 6 * * *', 'test/q', '{"a": "secret"}', tags => '{"a": "secret"}', overlap => 'skip')$$, NULL, NULL,
 		'{"name": "new", "schedule": "0 6 * * *", "task_queue_id": "test/q"}'),
