@@ -85,7 +85,7 @@ SELECT tq.slugid() <> tq.slugid() AS different, tq.slugid()::uuid::tq.slugid IS 
 SELECT * FROM pg_temp.answer('SELECT * FROM tq_internal.task');
 SELECT * FROM pg_temp.answer('DELETE FROM tq.task_overview');
 SELECT * FROM pg_temp.answer($$SELECT nextval('tq_internal.id_seq')$$);
-SELECT * FROM pg_temp.answer('SELECT tq.start_maintenance()');
+SELECT * FROM pg_temp.answer('SELECT tq_internal.start_maintenance()');
 SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
 -- The bodies of functions have the rights of the owner; no other role writes one
@@ -97,12 +97,14 @@ SELECT code, detail ~ 'extension tq depends on extension plpgsql' AS by_tq FROM 
 
 -- Another role may call each function, which refuses it (TQ403) after it has checked its arguments (TQ400)
 SET ROLE regress_tq_nobody;
-SELECT nspname, code, CASE WHEN code = '42501' THEN message END AS message, count(*) > 1 AS many, CASE WHEN code = 'ok' THEN array_agg(proname ORDER BY proname COLLATE "C") END AS functions FROM (
+-- (of schema tq_internal those that are granted; a strict function is not called with NULL)
+SELECT nspname, code, CASE WHEN code = '42501' THEN regexp_replace(message, '\S+$', '…') END AS message, count(*) > 1 AS many, CASE WHEN code = 'ok' THEN array_agg(proname ORDER BY proname COLLATE "C") END AS functions FROM (
 	SELECT n.nspname, p.proname, a.* FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace, pg_temp.answer(format('SELECT * FROM %s.%I(%s)', nspname, proname, (
-		SELECT string_agg(format('NULL::%s', format_type(t, NULL)), ', ') FROM unnest(proargtypes) t))) a
-	WHERE nspname IN ('tq', 'tq_internal') AND prokind = 'f'
+		SELECT string_agg(format('%sNULL::%s', CASE WHEN n = pronargs AND provariadic <> 0 THEN 'VARIADIC ' END, CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ')
+		FROM unnest(proargtypes) WITH ORDINALITY AS u (t, n)))) a
+	WHERE (nspname = 'tq' OR nspname = 'tq_internal' AND NOT proisstrict) AND prokind = 'f'
 		AND NOT proargtypes::oid[] && ARRAY['internal'::regtype, 'cstring'::regtype]::oid[]) x GROUP BY 1, 2, 3 ORDER BY 1, 2;
-SELECT code, message, count(*) > 0 FROM (
+SELECT code, regexp_replace(message, '\S+$', '…') AS message, count(*) > 0 FROM (
 	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM %s.%I', relnamespace::regnamespace, relname)) a
 	WHERE relnamespace = 'tq_internal'::regnamespace AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
 SELECT code, count(*) > 0 FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM %s.%I', relnamespace::regnamespace, relname)) a
@@ -110,7 +112,7 @@ SELECT code, count(*) > 0 FROM pg_class, pg_temp.answer(format('SELECT count(*) 
 SELECT tq.enqueue('regress/w');
 SELECT * FROM tq.claim_work('regress/w', 'g', 'w');
 SELECT * FROM tq.upkeep();
-SELECT tq.start_maintenance();
+SELECT tq_internal.start_maintenance();
 SELECT * FROM tq.task_overview;
 CREATE FUNCTION tq.mine() RETURNS int LANGUAGE sql AS 'SELECT 1';
 SELECT 'one_____QAGAAAAAAAAAAA'::tq.slugid;

@@ -130,13 +130,13 @@ SELECT count(*) FROM copied JOIN made USING (id);
 SELECT NULL::slugid IS NULL AS text, NULL::uuid::slugid IS NULL AS uuid, NULL::slugid = slugid() IS NULL AS equal;
 
 -- In a bucket: 1024 of them, whatever the other bits are.
-SELECT tq.bucket('00000000-0000-4000-8000-000000000000'::uuid), tq.bucket('00000000-0000-4000-8000-0000000003ff'::uuid) AS all_ones,
-	tq.bucket('ffffffff-ffff-4fff-bfff-fffffffffc00'::uuid) AS others, tq.bucket('VXsQuC_aQKefY1jt9qNbJA') AS of_text, tq.bucket(NULL), tq.slugid_in_bucket(NULL);
-SELECT count(*), count(DISTINCT id), count(DISTINCT bucket), bool_and(tq.bucket(id) = bucket) AS there,
+SELECT tq_internal.bucket('00000000-0000-4000-8000-000000000000'::uuid), tq_internal.bucket('00000000-0000-4000-8000-0000000003ff'::uuid) AS all_ones,
+	tq_internal.bucket('ffffffff-ffff-4fff-bfff-fffffffffc00'::uuid) AS others, tq_internal.bucket('VXsQuC_aQKefY1jt9qNbJA') AS of_text, tq_internal.bucket(NULL), tq_internal.slugid_in_bucket(NULL);
+SELECT count(*), count(DISTINCT id), count(DISTINCT bucket), bool_and(tq_internal.bucket(id) = bucket) AS there,
 	bool_and(id::uuid::text ~ '^.{14}4.{4}[89ab]') AS of_version_4, bool_and(id::text::slugid = id AND id::uuid::slugid = id) AS read_again
-FROM (SELECT tq.slugid_in_bucket(n % 1024) AS id, n % 1024 AS bucket FROM generate_series(0, 20479) AS n) AS x;
-SELECT bucket, pg_temp.try(format('SELECT tq.slugid_in_bucket(%s)', bucket)) FROM unnest(ARRAY[-2147483648, -1, 1024, 2147483647]) AS bucket;
-SELECT proname, provolatile, proisstrict, proparallel FROM pg_proc WHERE oid IN ('tq.slugid_in_bucket(int)'::regprocedure, 'tq.bucket(tq.slugid)'::regprocedure) ORDER BY 1;
+FROM (SELECT tq_internal.slugid_in_bucket(n % 1024) AS id, n % 1024 AS bucket FROM generate_series(0, 20479) AS n) AS x;
+SELECT bucket, pg_temp.try(format('SELECT tq_internal.slugid_in_bucket(%s)', bucket)) FROM unnest(ARRAY[-2147483648, -1, 1024, 2147483647]) AS bucket;
+SELECT proname, provolatile, proisstrict, proparallel FROM pg_proc WHERE oid IN ('tq_internal.slugid_in_bucket(int)'::regprocedure, 'tq_internal.bucket(tq.slugid)'::regprocedure) ORDER BY 1;
 
 -- Stable ones, from names: those of sha256() of a constant and the name.
 SELECT tq.stable_slugid('order 4711') AS id, tq.stable_slugid('order 4711') = tq.stable_slugid('order 4711') AS same,

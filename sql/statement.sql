@@ -34,19 +34,19 @@ END $$;
 
 CREATE TEMP TABLE writer (name text, state text, call text);
 INSERT INTO writer
-	SELECT fn, state, format('(SELECT count(*) FROM tq.%s(%s))', name, args) FROM call WHERE does = 'writes' AND NOT alone;
+	SELECT fn, state, format('(SELECT count(*) FROM %s.%s(%s))', schema, name, args) FROM call WHERE does = 'writes' AND NOT alone;
 INSERT INTO writer VALUES ('rerun_task (downstream)', 'dead', $$tq.rerun_task('<t>', '1 h', true)$$);
 UPDATE writer SET call = $$pg_temp.later($r$SELECT tq.reclaim_task('<t>', 0)$r$)$$ WHERE name = 'reclaim_task';
 UPDATE writer SET call = $$pg_temp.later($r$SELECT count(*) FROM tq.upkeep()$r$, '25 h')$$, state = 'pending' WHERE name = 'upkeep';
 -- What no function shows that is called here: rights, messages, jobs of pg_cron, counters
 DELETE FROM writer WHERE name IN ('grant_scopes', 'revoke_scopes', 'grant_queue', 'revoke_queue', 'rotate_secret', 'bind', 'unbind', 'subscribe',
-	'unsubscribe', 'ack', 'schedule_cron', 'unschedule_cron', 'pause_cron', 'resume_cron', 'install_cron_upkeep', 'reset_queue_stats', 'buckets_settled');
+	'unsubscribe', 'ack', 'schedule_cron', 'unschedule_cron', 'pause_cron', 'resume_cron', 'reset_queue_stats', 'buckets_settled');
 
 CREATE TEMP TABLE reader (name text, call text);
-INSERT INTO reader SELECT fn, format('tq.%s(%s)', name, args) FROM call WHERE does = 'reads' AND NOT alone;
+INSERT INTO reader SELECT fn, format('%s.%s(%s)', schema, name, args) FROM call WHERE does = 'reads' AND NOT alone;
 -- What shows times, locks, counters, messages or rights
 DELETE FROM reader WHERE name IN ('why', 'group_gantt', 'report_html', 'health', 'top', 'messages', 'message',
-	'published_id', 'fetch', 'current_scopes', 'assume');
+	'fetch', 'current_scopes', 'assume');
 
 -- The rows of a call, or its error; optionally with a call before it in the same statement that writes
 CREATE FUNCTION pg_temp.show(reader text, writer text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$

@@ -62,10 +62,10 @@ END $$;
 -- The samples that a test can call once it has reached all states.  A role that may not call
 -- them, or a standby, says so.
 CREATE FUNCTION pg_temp.samples(queue text) RETURNS TABLE (n int, fn text, name text, oid oid, call text, does text, needs jsonb, class text, audited text[]) LANGUAGE sql AS $$
-	SELECT c.n, c.fn, c.name, p.oid, format(CASE p.prokind WHEN 'p' THEN 'CALL tq.%s(%s)' ELSE 'SELECT * FROM tq.%s(%s)' END, c.name, pg_temp.fill(c.args, f)),
+	SELECT c.n, c.fn, c.name, p.oid, format(CASE p.prokind WHEN 'p' THEN 'CALL %s.%s(%s)' ELSE 'SELECT * FROM %s.%s(%s)' END, c.schema, c.name, pg_temp.fill(c.args, f)),
 		c.does, pg_temp.fill(c.needs::text, f)::jsonb, c.class, c.audited
 	FROM call AS c JOIN state AS s ON s.name = c.state AND s.statement IS NOT NULL
-		JOIN pg_proc AS p ON p.pronamespace = 'tq'::regnamespace AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names,
+		JOIN pg_proc AS p ON p.pronamespace = c.schema AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names,
 		pg_temp.facts(c.state, queue) AS f
 	WHERE NOT c.alone
 	ORDER BY c.n

@@ -40,7 +40,6 @@ PG_FUNCTION_INFO_V1(tq_worker_channel);
 PG_FUNCTION_INFO_V1(tq_messages);
 PG_FUNCTION_INFO_V1(tq_message);
 PG_FUNCTION_INFO_V1(tq_published_id);
-PG_FUNCTION_INFO_V1(tq_published_id_shown);
 PG_FUNCTION_INFO_V1(tq_fetch);
 PG_FUNCTION_INFO_V1(tq_ack);
 PG_FUNCTION_INFO_V1(tq_is_awaited);
@@ -311,47 +310,19 @@ tq_message(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(one.tuple));
 }
 
-/* Checks the right to read the messages of any exchange, or tq.health(). */
-static void
-require_read_any(void)
-{
-	TqNeed *any = tq_need_list(TQ_NEED_ANY, TQ_EXCHANGE_LAST + 1);
-
-	tq_need_add(any, tq_need("queue:health"));
-	for (int exchange = TQ_EXCHANGE_NONE + 1; exchange <= TQ_EXCHANGE_LAST;
-		 exchange++)
-		tq_need_add(any, need_read((TqExchange) exchange));
-	tq_access_check(any);
-}
-
-static int64
-published_id(bool is_checked)
-{
-	int64 id;
-
-	tq_call_begin(true);
-	if (is_checked && !tq_access_is_unlimited())
-		require_read_any();
-	id = tq_tick_last_id();
-	tq_call_end();
-	return id;
-}
-
 /*
  * published_id() -> bigint: the last id that readers may have seen.  Waits for
- * the synchronous standbys as messages() does.
+ * the synchronous standbys as messages() does.  For views: checks no scope.
  */
 Datum
 tq_published_id(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(published_id(true));
-}
+	int64 id;
 
-/* published_id() of schema tq_internal, for a view: checks no scope */
-Datum
-tq_published_id_shown(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(published_id(false));
+	tq_call_begin(true);
+	id = tq_tick_last_id();
+	tq_call_end();
+	PG_RETURN_INT64(id);
 }
 
 /* ---- subscriptions ---- */

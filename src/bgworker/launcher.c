@@ -10,7 +10,7 @@
  * extension is.  It starts a maintenance worker in each database once; one
  * that finds no extension exits, and its database is left alone until a
  * session requests a maintenance worker, as the extension's script does by
- * tq.start_maintenance().  They are started one after the other, so that a
+ * tq_internal.start_maintenance().  They are started one after the other, so that a
  * server with many databases does not need as many background worker processes
  * at once.
  *

@@ -71,7 +71,7 @@ refuse_id(const TqSlug *task_id, const TqSlug *group)
 				   tq_slug_bucket(task_id), tq_slug_text(group),
 				   tq_slug_bucket(group)),
 		 errhint(
-			 "Make ids by tq.slugid_in_bucket(tq.bucket(task_group_id)), or give none.")));
+			 "Make ids by tq_internal.slugid_in_bucket(tq_internal.bucket(task_group_id)), or give none.")));
 }
 
 static void

@@ -96,19 +96,19 @@ CREATE FUNCTION tq_shard_internal.note_empty(queue text, shard int) RETURNS bool
 COMMENT ON FUNCTION tq_shard_internal.note_empty(text, int) IS 'notes that a claim has found no work on a shard';
 
 CREATE FUNCTION tq_shard_internal.has_task(on_partition int, id tq.slugid) RETURNS bool
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task($2); $$;
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq_internal.has_task($2); $$;
 COMMENT ON FUNCTION tq_shard_internal.has_task(int, tq.slugid) IS 'whether a shard has that task';
 CREATE FUNCTION tq_shard_internal.has_task_group(on_partition int, id tq.slugid) RETURNS bool
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task_group($2); $$;
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq_internal.has_task_group($2); $$;
 COMMENT ON FUNCTION tq_shard_internal.has_task_group(int, tq.slugid) IS 'whether a shard has that task group';
 
 CREATE FUNCTION tq_shard_internal.tasks_there(on_partition int, ids tq.slugid[]) RETURNS tq.slugid[]
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition;
-		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq.has_task(i)); $$;
+		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq_internal.has_task(i)); $$;
 COMMENT ON FUNCTION tq_shard_internal.tasks_there(int, tq.slugid[]) IS 'those of these tasks that a shard has';
 CREATE FUNCTION tq_shard_internal.groups_there(on_partition int, ids tq.slugid[]) RETURNS tq.slugid[]
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition;
-		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq.has_task_group(i)); $$;
+		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq_internal.has_task_group(i)); $$;
 COMMENT ON FUNCTION tq_shard_internal.groups_there(int, tq.slugid[]) IS 'those of these task groups that a shard has';
 
 -- The partition of an id whose bucket was moved: the shard that has it, or that of
@@ -126,7 +126,7 @@ BEGIN
 	IF known IS NOT NULL THEN
 		RETURN known;
 	END IF;
-	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq.bucket(id);
+	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq_shard_internal.bucket(id);
 	-- a snapshot of an earlier statement may be older than the map that called this
 	stale := current_setting('transaction_isolation') IN ('repeatable read', 'serializable');
 	IF stale OR cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
@@ -143,7 +143,7 @@ BEGIN
 			END IF;
 		END LOOP;
 	END IF;
-	RETURN COALESCE(tq.bucket(id), 0);
+	RETURN COALESCE(tq_shard_internal.bucket(id), 0);
 END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.find(tq.slugid, bool) IS 'partition of a task or group whose bucket was moved';
@@ -165,7 +165,7 @@ BEGIN
 	END IF;
 	RETURN (WITH asked AS MATERIALIZED (
 			SELECT i.id, i.n, b.shard, b.next, b.old, tq_shard_internal.place_of_ids(ARRAY[i.id], are_groups) - 1024 AS known
-			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq.bucket(i.id), 0)
+			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq_shard_internal.bucket(i.id), 0)
 		), candidate AS (
 			SELECT c.shard, array_agg(DISTINCT a.id) AS ids
 			FROM asked a CROSS JOIN LATERAL unnest(ARRAY[a.shard, a.next] || a.old || others) AS c (shard)
@@ -374,15 +374,15 @@ $$;
 -- Claims, runs and outcomes go between a router and a shard as lines of text.
 CREATE FUNCTION tq_shard_internal.claim_lines_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval)
 	RETURNS SETOF text
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.claim_lines($2, $3, $4, $5, $6); $$;
-COMMENT ON FUNCTION tq_shard_internal.claim_lines_at(int, text, text, text, int, interval) IS 'tq.claim_lines() on a shard';
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6); $$;
+COMMENT ON FUNCTION tq_shard_internal.claim_lines_at(int, text, text, text, int, interval) IS 'tq_internal.claim_lines() on a shard';
 CREATE FUNCTION tq_shard_internal.claim_lines_of_queues_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, mode text)
 	RETURNS SETOF text
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.claim_lines($2, $3, $4, $5, $6, $7); $$;
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6, $7); $$;
 COMMENT ON FUNCTION tq_shard_internal.claim_lines_of_queues_at(int, text[], text, text, int, interval, text) IS 'the same for several queues';
 CREATE FUNCTION tq_shard_internal.resolve_lines_at(on_partition int, runs text, reason text, credentials jsonb) RETURNS text
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.resolve_lines($2, $3, $4); $$;
-COMMENT ON FUNCTION tq_shard_internal.resolve_lines_at(int, text, text, jsonb) IS 'tq.resolve_lines() on a shard';
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.resolve_lines($2, $3, $4); $$;
+COMMENT ON FUNCTION tq_shard_internal.resolve_lines_at(int, text, text, jsonb) IS 'tq_internal.resolve_lines() on a shard';
 
 CREATE FUNCTION tq_shard_internal.claims(lines text, shard int, worker_group text, worker_id text) RETURNS SETOF tq.claim
 	AS 'MODULE_PATHNAME', 'tq_shard_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -999,39 +999,32 @@ $$;
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq_shard_internal.set_buckets_at(on_partition int, buckets text) RETURNS xid8
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.set_buckets($2::pg_catalog.int4multirange); $$;
-COMMENT ON FUNCTION tq_shard_internal.set_buckets_at(int, text) IS 'tq.set_buckets() on a shard';
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq_internal.set_buckets($2::pg_catalog.int4multirange); $$;
+COMMENT ON FUNCTION tq_shard_internal.set_buckets_at(int, text) IS 'tq_internal.set_buckets() on a shard';
 CREATE FUNCTION tq_shard_internal.buckets_settled_at(on_partition int, xid xid8) RETURNS bool
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.buckets_settled($2); $$;
-COMMENT ON FUNCTION tq_shard_internal.buckets_settled_at(int, xid8) IS 'tq.buckets_settled() on a shard';
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq_internal.buckets_settled($2); $$;
+COMMENT ON FUNCTION tq_shard_internal.buckets_settled_at(int, xid8) IS 'tq_internal.buckets_settled() on a shard';
 CREATE FUNCTION tq_shard_internal.used_buckets_at(on_partition int, OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT * FROM tq.bucket_counts(); $$;
-COMMENT ON FUNCTION tq_shard_internal.used_buckets_at(int) IS 'tq.bucket_counts() on a shard';
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT * FROM tq_internal.bucket_counts(); $$;
+COMMENT ON FUNCTION tq_shard_internal.used_buckets_at(int) IS 'tq_internal.bucket_counts() on a shard';
 -- The ids of groups and tasks, also of those that are to come: by the end of a group, or
 -- of a dead letter whose task has expired.
 CREATE FUNCTION tq_shard_internal.task_buckets_at(on_partition int) RETURNS SETOF int
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT DISTINCT tq.bucket(x.id) FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT pg_catalog.unnest(ARRAY[l.task_id, (l.definition ->> 'taskGroupId')::tq.slugid]) FROM tq_internal.dead_letter AS l
+		SELECT DISTINCT tq_internal.bucket(x.id) FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT pg_catalog.unnest(ARRAY[l.task_id, (l.definition ->> 'taskGroupId')::tq.slugid]) FROM tq_internal.dead_letter AS l
 			UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS x; $$;
 COMMENT ON FUNCTION tq_shard_internal.task_buckets_at(int) IS 'buckets of the ids of the tasks that a shard has';
 CREATE FUNCTION tq_shard_internal.few_buckets_at(on_partition int, most int) RETURNS int[]
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT CASE WHEN pg_catalog.count(*) <= $2 THEN COALESCE(pg_catalog.array_agg(DISTINCT tq.bucket(x.id)), '{}') END
+		SELECT CASE WHEN pg_catalog.count(*) <= $2 THEN COALESCE(pg_catalog.array_agg(DISTINCT tq_internal.bucket(x.id)), '{}') END
 		FROM (SELECT * FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT g.task_group_id FROM tq_internal.task_group AS g
 			UNION ALL SELECT pg_catalog.unnest(ARRAY[l.task_id, (l.definition ->> 'taskGroupId')::tq.slugid]) FROM tq_internal.dead_letter AS l UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS a LIMIT $2 + 1) AS x; $$;
 COMMENT ON FUNCTION tq_shard_internal.few_buckets_at(int, int) IS 'buckets of the groups and tasks that a shard has, if they are that few, or NULL';
 CREATE FUNCTION tq_shard_internal.identity_at(on_partition int, OUT database text, OUT buckets text) RETURNS record
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT pg_catalog.concat(c.system_identifier, '/', d.oid) AS database, COALESCE(tq.buckets()::text, '{[0,1024)}') AS buckets
+		SELECT pg_catalog.concat(c.system_identifier, '/', d.oid) AS database, COALESCE(tq_internal.buckets()::text, '{[0,1024)}') AS buckets
 		FROM pg_catalog.pg_control_system() AS c CROSS JOIN pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database(); $$;
 COMMENT ON FUNCTION tq_shard_internal.identity_at(int) IS 'which database a shard is, and which buckets it begins groups in';
-
-@bucket_counts:all@
-@bucket_counts@
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT c.bucket, sum(c.task_groups)::bigint, sum(c.unresolved)::bigint FROM tq_shard_internal.bucket_counts_all() AS c GROUP BY c.bucket ORDER BY c.bucket;
-	END;
-@bucket_counts:comment@
 
 -- Buckets as a multirange, and the other way round.
 CREATE FUNCTION tq_shard_internal.ranges(buckets int[]) RETURNS int4multirange
@@ -1098,14 +1091,14 @@ BEGIN
 	SELECT array_agg(s.number ORDER BY s.number) INTO numbers FROM tq_shard_internal.shard s WHERE s.state <> 'joining';
 	IF isempty(moved) THEN
 		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int LANGUAGE sql
-			BEGIN ATOMIC SELECT COALESCE(tq.bucket(id), 0); END';
+			BEGIN ATOMIC SELECT COALESCE(tq_shard_internal.bucket(id), 0); END';
 		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_group(id tq.slugid) RETURNS int LANGUAGE sql
-			BEGIN ATOMIC SELECT COALESCE(tq.bucket(id), 0); END';
+			BEGIN ATOMIC SELECT COALESCE(tq_shard_internal.bucket(id), 0); END';
 	ELSE
 		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int LANGUAGE sql
-			BEGIN ATOMIC SELECT CASE WHEN tq.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, false) ELSE COALESCE(tq.bucket(id), 0) END; END', moved);
+			BEGIN ATOMIC SELECT CASE WHEN tq_shard_internal.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, false) ELSE COALESCE(tq_shard_internal.bucket(id), 0) END; END', moved);
 		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_group(id tq.slugid) RETURNS int LANGUAGE sql
-			BEGIN ATOMIC SELECT CASE WHEN tq.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, true) ELSE COALESCE(tq.bucket(id), 0) END; END', moved);
+			BEGIN ATOMIC SELECT CASE WHEN tq_shard_internal.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, true) ELSE COALESCE(tq_shard_internal.bucket(id), 0) END; END', moved);
 	END IF;
 	IF cardinality(open_) < 1024 THEN
 		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_new() RETURNS int LANGUAGE sql

@@ -1,5 +1,5 @@
-# Manifest.pm: reads the declarations of the functions of schema tq, and what
-# src/sql/functions says of each.
+# Manifest.pm: reads the declarations of the functions of schema tq, and of those of
+# tq_internal that any role may call, and what src/sql/functions says of each.
 #
 #	my $manifest = Manifest->new(TREE);		dies, naming the line, of what does not fit
 #	Manifest->new(TREE, SCRIPT);			the same, with the SQL of the script that is installed
@@ -60,11 +60,11 @@ sub read_sql
 }
 
 # A function or procedure of the SQL: its key, which is its name, or name/2 of the
-# second of that name; the text of its declaration and of parts of it.
+# second of that name; its schema; the text of its declaration and of parts of it.
 sub declare
 {
-	my ($self, $kind, $name, $begin, $end) = @_;
-	my %f = (kind => $kind, name => $name, position => $begin);
+	my ($self, $kind, $schema, $name, $begin, $end) = @_;
+	my %f = (kind => $kind, schema => $schema, name => $name, position => $begin);
 	my $arguments = balanced(substr($self->{sql}, $end));
 	my $rest = substr($self->{sql}, $end + length $arguments);
 
@@ -85,7 +85,7 @@ sub declare
 	$f{names} //= [];
 	$f{returns_out} = join ', ', map { s/^OUT //r } grep { /^OUT / } @{ $f{list} };
 	$f{comment} = statement($self->{sql}, $begin + 1 + length $f{statement});
-	$f{comment} =~ /^COMMENT ON $kind tq\.$name\(/ or die "tq.$name: its comment does not follow\n";
+	$f{comment} =~ /^COMMENT ON $kind $schema\.$name\(/ or die "$schema.$name: its comment does not follow\n";
 	$f{key} = $name;
 	for (my $n = 2; exists $self->{function}{ $f{key} }; $n++) { $f{key} = "$name/$n"; }
 	$self->{function}{ $f{key} } = \%f;
@@ -136,13 +136,14 @@ sub read_scopes
 sub add_line
 {
 	my ($self, $line) = @_;
-	my ($key, $sample, @column) = $line =~
-	  m{^([\w/]+)\((.*?)\) \| (\w+) \| (reads|writes|neither)( alone)? \| ([^|]+?) \| ([^|]+?) \| (\w+)(?: ([^|]+))?$}
+	my ($schema, $key, $sample, @column) = $line =~
+	  m{^(?:(\w+)\.)?([\w/]+)\((.*?)\) \| (\w+) \| (reads|writes|neither)( alone)? \| ([^|]+?) \| ([^|]+?) \| (\w+)(?: ([^|]+))?$}
 	  or $self->fault("this is not name(sample) | state | does | scopes | audit | route: $line");
 	my ($state, $does, $alone, $scopes, $audit, $route, $rest) = @column;
 	my $f = $self->{function}{$key} // $self->fault("no function $key is declared");
 	my ($class, @audited) = split / /, $audit;
 
+	$self->fault("$key is in schema $f->{schema}") if ($schema // 'tq') ne $f->{schema};
 	$self->fault("$key is there twice") if exists $self->{call}{$key};
 	$self->fault("$key: the audit trail has classes operator and client, and not $class") unless $class =~ /^(?:operator|client|-)$/;
 	$self->fault("$key: what is not in the audit trail has no arguments there") if $class eq '-' && @audited;
@@ -165,9 +166,10 @@ sub new
 	my @left;
 
 	$self->{sql} = defined $script ? slurp($script) : read_sql($tree);
-	while ($self->{sql} =~ /^CREATE (FUNCTION|PROCEDURE) tq\.(\w+)/mg)
+	my %internal = map { $_ => 1 } $text =~ /^tq_internal\.(\w+)/mg;
+	while ($self->{sql} =~ /^CREATE (FUNCTION|PROCEDURE) (tq|tq_internal)\.(\w+)/mg)
 	{
-		$self->declare($1, $2, $-[0], pos $self->{sql});
+		$self->declare($1, $2, $3, $-[0], pos $self->{sql}) if $2 eq 'tq' || $internal{$3};
 	}
 	for my $line (split /\n/, $text =~ s/\n\t/ /gr)
 	{

@@ -198,7 +198,7 @@ COMMENT ON FUNCTION tq_internal.enqueue_as_owner(tq_internal.cron, jsonb, tq.slu
 CREATE FUNCTION tq_internal.schedule_firings(cron tq_internal.cron) RETURNS tq.cron_entry LANGUAGE plpgsql AS $$
 DECLARE
 	job_name text := 'tq:' || cron.name;
-	command text := format('SELECT tq.fire_cron(%L)', cron.name);
+	command text := format('SELECT tq_internal.fire_cron(%L)', cron.name);
 	owner text := coalesce(tq_internal.role_name(cron.role), '?');
 BEGIN
 	PERFORM tq_internal.require_pg_cron();
@@ -459,7 +459,7 @@ $$;
 COMMENT ON FUNCTION tq.run_cron_now(text) IS
 	'create a task of a recurring task now, apart from its schedule; returns its id, or NULL: skipped, because the last one is unresolved';
 
-CREATE FUNCTION tq.fire_cron(name text, scheduled timestamptz DEFAULT NULL) RETURNS tq.slugid
+CREATE FUNCTION tq_internal.fire_cron(name text, scheduled timestamptz DEFAULT NULL) RETURNS tq.slugid
 	LANGUAGE tq_call AS $$
 DECLARE
 	now timestamptz := tq_internal.clock_now();
@@ -473,7 +473,7 @@ BEGIN
 	RETURN tq_internal.fire(name, coalesce(scheduled, now), false, scheduled IS NULL);
 END
 $$;
-COMMENT ON FUNCTION tq.fire_cron(text, timestamptz) IS
+COMMENT ON FUNCTION tq_internal.fire_cron(text, timestamptz) IS
 	'what pg_cron calls: create the task of a recurring task for that minute or second, once; NULL: for the present one; returns its id, or NULL: there is none';
 
 -- ---- for the view ----
@@ -501,24 +501,3 @@ CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
 			OR EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);
 	END;
 COMMENT ON FUNCTION tq_internal.cron_time_zone() IS 'time zone of the schedules of pg_cron; NULL: it is not preloaded';
-
--- ---- upkeep without a maintenance worker ----
-
-CREATE PROCEDURE tq.install_cron_upkeep(schedule text DEFAULT NULL)
-	LANGUAGE tq_operate AS $$
-DECLARE
-	caller text := tq_internal.role_name(tq_internal.caller());
-	given text := coalesce(schedule, CASE WHEN tq_internal.pg_cron_has_seconds() THEN '1 second' ELSE '* * * * *' END);
-BEGIN
-	PERFORM tq_internal.require('queue:upkeep');
-	PERFORM tq_internal.require_pg_cron();
-	IF tq_internal.pg_cron_is_here() THEN
-		PERFORM tq_internal.schedule_job('tq upkeep', given, 'SELECT tq.upkeep()', caller);
-	ELSE
-		PERFORM tq_internal.run_elsewhere(format('SELECT cron.schedule_in_database(%L, %L, %L, %L, %L)',
-			'tq upkeep', given, 'SELECT tq.upkeep()', current_database(), caller));
-	END IF;
-END
-$$;
-COMMENT ON PROCEDURE tq.install_cron_upkeep(text) IS
-	'have pg_cron call upkeep() as the caller, where tq is not preloaded; schedule: NULL is each second, or each minute before pg_cron 1.5';

@@ -354,17 +354,17 @@ CREATE FUNCTION tq.claim_work(
 	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
-CREATE FUNCTION tq.claim_lines(
+CREATE FUNCTION tq_internal.claim_lines(
 	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
+COMMENT ON FUNCTION tq_internal.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
 
-CREATE FUNCTION tq.claim_lines(
+CREATE FUNCTION tq_internal.claim_lines(
 	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
+COMMENT ON FUNCTION tq_internal.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
 
 -- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
@@ -427,9 +427,9 @@ CREATE FUNCTION tq.resolve(reports jsonb) RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve_each' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
 
-CREATE FUNCTION tq.resolve_lines(runs text, reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL) RETURNS text
+CREATE FUNCTION tq_internal.resolve_lines(runs text, reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_resolve_lines' LANGUAGE C;
-COMMENT ON FUNCTION tq.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
+COMMENT ON FUNCTION tq_internal.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
 
 CREATE FUNCTION tq.resolve_and_claim(
 	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
@@ -498,38 +498,38 @@ CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
-CREATE FUNCTION tq.start_maintenance() RETURNS void
+CREATE FUNCTION tq_internal.start_maintenance() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_maintenance' LANGUAGE C;
-COMMENT ON FUNCTION tq.start_maintenance() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
+COMMENT ON FUNCTION tq_internal.start_maintenance() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
 
-CREATE FUNCTION tq.reset_queue_stats() RETURNS void
+CREATE FUNCTION tq_internal.reset_queue_stats() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
+COMMENT ON FUNCTION tq_internal.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
 
 -- ---------------------------------------------------------------------------
 -- Shards
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq.set_buckets(buckets int4multirange) RETURNS xid8
+CREATE FUNCTION tq_internal.set_buckets(buckets int4multirange) RETURNS xid8
 	AS 'MODULE_PATHNAME', 'tq_set_buckets' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.set_buckets(int4multirange) IS 'begin task groups in these buckets only, because other databases have the others; NULL or all: no longer; returns this transaction';
+COMMENT ON FUNCTION tq_internal.set_buckets(int4multirange) IS 'begin task groups in these buckets only, because other databases have the others; NULL or all: no longer; returns this transaction';
 
-CREATE FUNCTION tq.buckets() RETURNS int4multirange
+CREATE FUNCTION tq_internal.buckets() RETURNS int4multirange
 	AS 'MODULE_PATHNAME', 'tq_buckets' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.buckets() IS 'buckets in which this database begins task groups; NULL: all';
+COMMENT ON FUNCTION tq_internal.buckets() IS 'buckets in which this database begins task groups; NULL: all';
 
-CREATE FUNCTION tq.buckets_settled(xid xid8) RETURNS bool
+CREATE FUNCTION tq_internal.buckets_settled(xid xid8) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_buckets_settled' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.buckets_settled(xid8) IS 'whether no transaction is left that may begin a task group by the buckets before that set_buckets(); to be asked until it is';
+COMMENT ON FUNCTION tq_internal.buckets_settled(xid8) IS 'whether no transaction is left that may begin a task group by the buckets before that set_buckets(); to be asked until it is';
 
-CREATE FUNCTION tq.bucket_counts(OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
+CREATE FUNCTION tq_internal.bucket_counts(OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'tq_bucket_counts' LANGUAGE C VOLATILE ROWS 1024;
-COMMENT ON FUNCTION tq.bucket_counts() IS 'task groups, and their tasks that are not resolved, of each bucket that has any; reads all tasks';
+COMMENT ON FUNCTION tq_internal.bucket_counts() IS 'task groups, and their tasks that are not resolved, of each bucket that has any; reads all tasks';
 
-CREATE FUNCTION tq.has_task(task_id tq.slugid) RETURNS bool
+CREATE FUNCTION tq_internal.has_task(task_id tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_has_task' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it';
+COMMENT ON FUNCTION tq_internal.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it';
 
-CREATE FUNCTION tq.has_task_group(task_group_id tq.slugid) RETURNS bool
+CREATE FUNCTION tq_internal.has_task_group(task_group_id tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_has_task_group' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.has_task_group(tq.slugid) IS 'whether this database has that task group';
+COMMENT ON FUNCTION tq_internal.has_task_group(tq.slugid) IS 'whether this database has that task group';

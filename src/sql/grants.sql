@@ -31,7 +31,13 @@ REVOKE ALL ON SCHEMA tq_internal FROM PUBLIC;
 REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO PUBLIC;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO PUBLIC;
-REVOKE EXECUTE ON FUNCTION tq.start_maintenance() FROM PUBLIC;
+GRANT USAGE ON SCHEMA tq_internal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION	-- those that routers and tests call with the rights of a client, whose scopes they check
+	tq_internal.slugid_in_bucket(int), tq_internal.bucket(tq.slugid), tq_internal.buckets(), tq_internal.set_buckets(int4multirange),
+	tq_internal.buckets_settled(xid8), tq_internal.bucket_counts(), tq_internal.has_task(tq.slugid), tq_internal.has_task_group(tq.slugid),
+	tq_internal.claim_lines(text, text, text, int, interval), tq_internal.claim_lines(text[], text, text, int, interval, text),
+	tq_internal.resolve_lines(text, text, jsonb), tq_internal.fire_cron(text, timestamptz), tq_internal.reset_queue_stats(),
+	tq_internal.satisfies(text[], text), tq_internal.topic_match(text, text) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that tables of any role may have
 	tq_internal.slugid_in(cstring), tq_internal.slugid_out(tq.slugid), tq_internal.slugid_recv(internal), tq_internal.slugid_send(tq.slugid),
 	tq_internal.slugid_cmp(tq.slugid, tq.slugid), tq_internal.slugid_hash(tq.slugid), tq_internal.slugid_hash_extended(tq.slugid, bigint),
@@ -53,4 +59,4 @@ GRANT EXECUTE ON FUNCTION	-- those that views call
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
 	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO tq_admin, tq_reader, pg_monitor;
 
-SELECT tq.start_maintenance();
+SELECT tq_internal.start_maintenance();

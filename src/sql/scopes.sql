@@ -182,6 +182,6 @@ CREATE FUNCTION tq.current_scopes() RETURNS text[]
 	AS 'MODULE_PATHNAME', 'tq_current_scopes' LANGUAGE C;
 COMMENT ON FUNCTION tq.current_scopes() IS 'the scopes of the caller, without those that others cover';
 
-CREATE FUNCTION tq.satisfies(have text[], required text) RETURNS bool
+CREATE FUNCTION tq_internal.satisfies(have text[], required text) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_satisfies' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION tq.satisfies(text[], text) IS 'whether one of these scopes satisfies the required one';
+COMMENT ON FUNCTION tq_internal.satisfies(text[], text) IS 'whether one of these scopes satisfies the required one';

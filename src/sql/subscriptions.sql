@@ -2,9 +2,9 @@
 -- Exchange messages
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq.topic_match(pattern text, routing_key text) RETURNS bool
+CREATE FUNCTION tq_internal.topic_match(pattern text, routing_key text) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_topic_match_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.topic_match(text, text) IS 'whether this AMQP topic pattern (* one word, # any number) matches this routing key';
+COMMENT ON FUNCTION tq_internal.topic_match(text, text) IS 'whether this AMQP topic pattern (* one word, # any number) matches this routing key';
 
 CREATE FUNCTION tq_internal.arg_exchange(exchange text) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_exchange' LANGUAGE C;
@@ -114,10 +114,6 @@ COMMENT ON FUNCTION tq.messages(text, text, bigint, int) IS 'messages in the ord
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C;
 COMMENT ON FUNCTION tq.message(bigint) IS 'the message of that id, whole';
-
-CREATE FUNCTION tq.published_id() RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq.published_id() IS 'the last id of a message that readers may have seen: it is on the synchronous standbys, for which the call waits';
 
 -- It gets the messages that are published after this.
 CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void

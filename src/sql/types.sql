@@ -39,13 +39,13 @@ CREATE FUNCTION tq_internal.slugid_to_uuid(tq.slugid) RETURNS uuid
 	AS 'MODULE_PATHNAME', 'tq_slugid_to_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.slugid_to_uuid(tq.slugid) IS 'cast of a slugid to a UUID';
 
-CREATE FUNCTION tq.slugid_in_bucket(bucket int) RETURNS tq.slugid
+CREATE FUNCTION tq_internal.slugid_in_bucket(bucket int) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_in_bucket' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_in_bucket(int) IS 'a new random slugid in one of the buckets 0 to 1023';
+COMMENT ON FUNCTION tq_internal.slugid_in_bucket(int) IS 'a new random slugid in one of the buckets 0 to 1023';
 
-CREATE FUNCTION tq.bucket(id tq.slugid) RETURNS int
+CREATE FUNCTION tq_internal.bucket(id tq.slugid) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_bucket' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.bucket(tq.slugid) IS 'bucket of the id of a task or group, 0 to 1023';
+COMMENT ON FUNCTION tq_internal.bucket(tq.slugid) IS 'bucket of the id of a task or group, 0 to 1023';
 
 CREATE FUNCTION tq.stable_slugid(name text) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_stable_slugid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -8,8 +8,8 @@ CREATE FUNCTION tq_internal.group_progress(task_group_id tq.slugid) RETURNS tq.p
 COMMENT ON FUNCTION tq_internal.group_progress(tq.slugid) IS 'tq.group_progress() for views';
 
 CREATE FUNCTION tq_internal.published_id() RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_published_id_shown' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq_internal.published_id() IS 'tq.published_id() for views';
+	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.published_id() IS 'the last id of a message that readers may have seen: it is on the synchronous standbys, for which the call waits';
 
 CREATE FUNCTION tq_internal.maintenance_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,

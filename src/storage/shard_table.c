@@ -64,10 +64,10 @@ static TqStatement write_fence =
  */
 static TqStatement count_buckets = TQ_STATEMENT(
 	"SELECT x.bucket, sum(x.groups)::int8, sum(x.tasks)::int8 FROM ("
-	"SELECT tq.bucket(g.task_group_id) AS bucket, 1 AS groups, 0 AS tasks FROM tq_internal.task_group g"
-	" UNION ALL SELECT tq.bucket(t.task_id), 1, 0 FROM tq_internal.task t WHERE t.group_id IS NULL"
+	"SELECT tq_internal.bucket(g.task_group_id) AS bucket, 1 AS groups, 0 AS tasks FROM tq_internal.task_group g"
+	" UNION ALL SELECT tq_internal.bucket(t.task_id), 1, 0 FROM tq_internal.task t WHERE t.group_id IS NULL"
 	" AND NOT EXISTS (SELECT FROM tq_internal.task_group g WHERE g.task_group_id = t.task_id)"
-	" UNION ALL SELECT tq.bucket(coalesce(g.task_group_id, t.task_id)), 0, 1 FROM ("
+	" UNION ALL SELECT tq_internal.bucket(coalesce(g.task_group_id, t.task_id)), 0, 1 FROM ("
 	"SELECT task FROM tq_internal.unscheduled UNION ALL SELECT task FROM tq_internal.pending"
 	" UNION ALL SELECT task FROM tq_internal.delayed"
 	" UNION ALL SELECT task FROM tq_internal.run WHERE state = 2) AS u"
@@ -149,7 +149,7 @@ take_row(TupleTableSlot *slot)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("the buckets of this database cannot be read"),
 				 errdetail("Some are not from 0 to %d.", TQ_SLUG_BUCKETS - 1),
-				 errhint("Call tq.set_buckets().")));
+				 errhint("Call tq_internal.set_buckets().")));
 	is_shard = cached.n < TQ_SLUG_BUCKETS;
 }
 
@@ -275,7 +275,7 @@ refuse_change(FullTransactionId given)
 					U64FromFullTransactionId(given)),
 			 errdetail("It was rolled back, or is not one of this server."),
 			 errhint(
-				 "Call tq.set_buckets() again, and give what it returns.")));
+				 "Call tq_internal.set_buckets() again, and give what it returns.")));
 }
 
 /* Returns the oldest transaction id that is running, or else the next one. */

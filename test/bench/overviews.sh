@@ -41,7 +41,7 @@ of() { overviews "$1" "$2" "$1"; }
 
 # Waits until the counters of the queues are right.
 counted() {
-	sql 'SELECT tq.reset_queue_stats()' >/dev/null || return
+	sql 'SELECT tq_internal.reset_queue_stats()' >/dev/null || return
 	until [ "$(sql 'SELECT source FROM tq.queue_stats LIMIT 1')" = memory ]; do sleep 0.2; done
 }
 

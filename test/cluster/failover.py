@@ -183,7 +183,7 @@ class Test:
         wait_for("the end of all tasks", lambda: self.ask(
             "SELECT NOT EXISTS (SELECT FROM tq.task_overview WHERE task_queue_id = %s AND state IN ('pending', 'running'))",
             WORK)[0][0], 4 * CLAIM_TIMEOUT, 0.5)
-        last = self.ask("SELECT tq.published_id()")[0][0]
+        last = self.ask("SELECT tq_internal.published_id()")[0][0]
         wait_for("readers", lambda: self.ledger.acked.get("subscriber", 0) >= self.ask(
             "SELECT COALESCE(max(id), 0) FROM tq.messages(after => %s - 1000, exchange => 'task-completed')", last)[0][0] or not self.load[-2].is_alive(), 60, 0.5)
         time.sleep(1)

@@ -122,7 +122,7 @@ BEGIN
 	PERFORM tq.assume(fuzz.exact(given));
 	scopes := ARRAY(SELECT unnest(tq.current_scopes()) COLLATE "C" x ORDER BY x);
 	should := ARRAY(SELECT jsonb_array_elements_text((given ->> 'certificate')::jsonb -> 'scopes') COLLATE "C");
-	IF NOT scopes <@ should OR EXISTS (SELECT FROM unnest(should) s WHERE NOT tq.satisfies(scopes, s)) THEN
+	IF NOT scopes <@ should OR EXISTS (SELECT FROM unnest(should) s WHERE NOT tq_internal.satisfies(scopes, s)) THEN
 		PERFORM fuzz.broken('the scopes are not those of the certificate', scopes::text, should::text);
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'FUZZ1';

@@ -11,14 +11,14 @@ CREATE ROLE admin IN ROLE tq_admin;
 -- 7.1 satisfaction
 -- ---------------------------------------------------------------------------
 
-SELECT is(tq.satisfies(ARRAY[have], required), expected, format('7.1 %L for %L', have, required))
+SELECT is(tq_internal.satisfies(ARRAY[have], required), expected, format('7.1 %L for %L', have, required))
 FROM (VALUES
 	('a:b', 'a:b', true), ('a:b', 'a:bc', false), ('a:bc', 'a:b', false), ('a:B', 'a:b', false),
 	('a:*', 'a:b', true), ('a:*', 'a:', true), ('a:*', 'a', false), ('*', 'a', true), ('*', '', true),
 	('abc:*', 'abc:*', true), ('ab*', 'abc:*', true), ('abc:x', 'abc:*', false),
 	('a:*:c', 'a:b:c', false), ('a:*:c', 'a:*:c', true)) AS v (have, required, expected);
-SELECT is(tq.satisfies('{}', 'a'), false, '7.1 no scope satisfies nothing');
-SELECT is(tq.satisfies('{b,a*}', 'ab'), true, '7.1 any of several');
+SELECT is(tq_internal.satisfies('{}', 'a'), false, '7.1 no scope satisfies nothing');
+SELECT is(tq_internal.satisfies('{b,a*}', 'ab'), true, '7.1 any of several');
 
 -- ---------------------------------------------------------------------------
 -- 7.2 what each function requires
@@ -45,8 +45,8 @@ UPDATE rule SET call = format('SELECT 1 / (SELECT count(*) FROM (%s) AS r WHERE 
 
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
 		AND p.proname NOT IN (SELECT name FROM call) ORDER BY 1), '{}', '7.2 every function is in the table');
-SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace) ORDER BY 1), '{}', '7.2 and nothing else');
-SELECT is(array(SELECT fn FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = name
+SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema) ORDER BY 1), '{}', '7.2 and nothing else');
+SELECT is(array(SELECT fn FROM call JOIN pg_proc ON pronamespace = schema AND proname = name
 		WHERE name NOT IN (SELECT fn FROM rule) AND prokind <> 'p' AND state NOT IN ('claimed', 'published') AND needs IS NOT NULL), '{}', '7.2 nor is another one tested elsewhere');
 
 -- Then others.  <x> is the id of task or group x, DEF a definition.
@@ -72,8 +72,8 @@ INSERT INTO rule VALUES
 	-- workers
 	('claim_work', $$SELECT tq.claim_work('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
 	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
-	('claim_lines', $$SELECT tq.claim_lines('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
-	('claim_lines', $$SELECT tq.claim_lines('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
+	('claim_lines', $$SELECT tq_internal.claim_lines('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
+	('claim_lines', $$SELECT tq_internal.claim_lines('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
 	('declare_worker', $$SELECT tq.declare_worker('test/q', 'g', 'w', '2000-01-01')$$, '[["queue:declare-worker:test/q/g/w#expires"]]'),
 	('quarantine_worker', $$SELECT tq.quarantine_worker('test/q', 'g', 'w', '2000-01-01')$$, '[["queue:quarantine-worker:test/q/g/w"]]'),
 	('report_exception', $$SELECT tq.report_exception('<r>', 0, 'internal-error')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
@@ -86,7 +86,6 @@ INSERT INTO rule VALUES
 	('get_latest_artifact', $$SELECT tq.get_latest_artifact('<r>', 'inline')$$, '[["queue:get-artifact:inline"]]'),
 	-- messages
 	('messages', $$SELECT tq.messages()$$, '[["queue:read-messages:*"]]'),
-	('published_id', $$SELECT tq.published_id()$$, '[["queue:read-messages:task-alert"]]'),
 	('fetch', $$SELECT tq.fetch('two')$$, '[["queue:subscribe:two", "queue:read-messages:task-defined", "queue:read-messages:task-failed"]]');
 
 -- Replaces <x> by the id of x, and DEF by a definition.
@@ -269,7 +268,7 @@ INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,on_group_resolved,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
 	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
-	('monitor', '{health,top,published_id,task_queue_counts,list_task_queues,get_task_queue,list_workers}');
+	('monitor', '{health,top,task_queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
 FROM held AS h, unnest(h.fns) AS fn JOIN rule AS r ON r.fn = fn.fn
 WHERE r.call !~ 'mine:|scopes' ORDER BY h.who, r.fn;
@@ -295,7 +294,7 @@ BEGIN
 END $$;
 CREATE TEMP VIEW of_kind AS
 	SELECT k.access, k.fns, r.fn, r.call FROM kind AS k, rule AS r
-	WHERE r.call !~ 'mine:|scopes|read-messages' AND r.fn NOT IN ('published_id');
+	WHERE r.call !~ 'mine:|scopes|read-messages';
 SAVEPOINT queues;
 SELECT is(pg_temp.attempt_on(call, 'other/*', access), 'TQ403', format('%s of other queues: not %s', access, fn))
 FROM of_kind WHERE fn = ANY (fns) AND fn NOT IN ('statuses') ORDER BY access, fn, call;

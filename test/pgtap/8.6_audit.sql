@@ -42,7 +42,7 @@ INSERT INTO act
 	SELECT s.name, s.class, s.call, (SELECT ARRAY[pg_temp.shown(value, type) #>> '{}']::tq.slugid[] FROM given AS g WHERE g.fn = s.fn AND arg = 'task_id'),
 		(SELECT ARRAY[value::int] FROM given AS g WHERE g.fn = s.fn AND arg = 'run_id'),
 		(SELECT coalesce(jsonb_object_agg(arg, pg_temp.shown(value, type)), '{}') FROM given AS g WHERE g.fn = s.fn AND arg = ANY (s.audited))
-	FROM pg_temp.samples('test/q') AS s WHERE s.needs IS NOT NULL AND s.name NOT IN ('run_cron_now', 'fire_cron', 'install_cron_upkeep');	-- tested in policy_15_cron.sql
+	FROM pg_temp.samples('test/q') AS s WHERE s.needs IS NOT NULL AND s.name NOT IN ('run_cron_now', 'fire_cron');	-- tested in policy_15_cron.sql
 -- Those whose tasks other arguments or the queue name.
 UPDATE act SET tasks = v.tasks, runs = v.runs
 FROM (VALUES ('create_tasks', '{new}'::text[], NULL::int[]), ('enqueue_tasks', '{new,dnew}', NULL), ('claim_work', '{p}', '{0}'), ('claim_lines', '{p}', '{0}'),
@@ -66,7 +66,7 @@ INSERT INTO other VALUES
 		'{"name": "new", "schedule": "0 6 * * *", "task_queue_id": "test/q"}'),
 	('unbind', 'operator', $$tq.unbind('ch', 'task-defined')$$, NULL, NULL, '{"channel": "ch", "exchange": "task-defined", "pattern": "#"}'),
 	('grant_scopes', 'operator', $$tq.grant_scopes('worker', '{x,y:*}')$$, NULL, NULL, '{"role": "worker", "scopes": ["x", "y:*"]}'),
-	('set_buckets', 'operator', $$tq.set_buckets('{[0,1024)}')$$, NULL, NULL, '{"buckets": "{[0,1024)}"}'),
+	('set_buckets', 'operator', $$tq_internal.set_buckets('{[0,1024)}')$$, NULL, NULL, '{"buckets": "{[0,1024)}"}'),
 	('create_tasks', 'client', $$tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', '<new>', 'task', DEF), jsonb_build_object('taskId', '<new2>', 'task', DEF)))$$,
 		'{<new>,<new2>}', NULL, '{}'),
 	('create_task', 'client', $$tq.create_task('<new>', DEF)$$, '{<new>}', NULL, '{}'),
@@ -74,13 +74,13 @@ INSERT INTO other VALUES
 		'{<new>}', NULL, '{"task_queue_id": "test/q", "task_group_id": "<g>", "priority": "lowest"}'),
 	('claim_work', 'client', $$tq.claim_work('test/q', 'g', 'v', 1)$$, '{<p>}', '{0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "v"}'),
 	('resolve', 'client', $$tq.resolve('{<u>,<r>,<missing>,<c>}', '{0,0,0,0}')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
-	('resolve_lines', 'client', $$tq.resolve_lines(E'<u>\t0\n<r>\t0\n<missing>\t0\n<c>\t0\n')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
+	('resolve_lines', 'client', $$tq_internal.resolve_lines(E'<u>\t0\n<r>\t0\n<missing>\t0\n<c>\t0\n')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
 	('resolve_and_claim', 'client', $$tq.resolve_and_claim('[{"taskId": "<r>", "runId": 0, "reason": "failed", "error": {"message": "secret"}}]', 'test/q', 'g', 'w')$$,
 		'{<r>,<p>}', '{0,0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "w"}');
 
 SELECT is(array(SELECT DISTINCT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.proname NOT IN (SELECT name FROM call) ORDER BY 1), '{}',
 	'8.6 every function is in one of the tables');
-SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace) ORDER BY 1), '{}', '8.6 and nothing else');
+SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema) ORDER BY 1), '{}', '8.6 and nothing else');
 SELECT is((SELECT count(*) FROM call GROUP BY fn HAVING count(*) > 1), NULL, '8.6 nor twice');
 
 -- Replaces <x> by the id of x, and DEF by a definition.

@@ -148,6 +148,7 @@ INSERT INTO attack_call SELECT name, call, needs <> '[[]]' FROM pg_temp.samples(
 -- Those that need the credentials of a claim are in 5.7.
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.prokind = 'f'
 		AND p.proname NOT IN (SELECT fn FROM attack_call UNION ALL SELECT name FROM call WHERE state IN ('published', 'claimed') OR needs IS NULL) ORDER BY 1), '{}', 'each function is called');
+CREATE FUNCTION pg_temp.whole(fn text) RETURNS text LANGUAGE sql AS $$ SELECT DISTINCT schema || '.' || name FROM call WHERE name = fn $$;
 CREATE FUNCTION pg_temp.call(fn text, args text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
@@ -156,7 +157,7 @@ BEGIN
 	FOR name IN SELECT DISTINCT m[1] FROM regexp_matches(args, '<(\w+)>', 'g') AS m LOOP
 		args := replace(args, '<' || name || '>', pg_temp.id(name)::text);
 	END LOOP;
-	RETURN format('SELECT * FROM tq.%s(%s)', fn, replace(replace(replace(args, 'DEF', quote_literal(def)), 'JSON', def), 'SOON', pg_temp.iso(pg_temp.base() + interval '1 minute')));
+	RETURN format('SELECT * FROM %s(%s)', pg_temp.whole(fn), replace(replace(replace(args, 'DEF', quote_literal(def)), 'JSON', def), 'SOON', pg_temp.iso(pg_temp.base() + interval '1 minute')));
 END $$;
 INSERT INTO attack_call SELECT fn, pg_temp.call(fn, args), true
 FROM (VALUES ('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$),
@@ -276,8 +277,8 @@ SELECT is(pg_temp.ran(), '1 as mallory, 0 as others', 'SECURITY DEFINER: each fu
 -- Without scopes: each call is refused, and nothing changes.
 SELECT is(pg_temp.try(call), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, 'without scopes: ' || call) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines');
 SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM tq.resolve('{%s}', '{0}') WHERE outcome OPERATOR(pg_catalog.<>) 'forbidden'$$, pg_temp.id('r'))), '22012', 'without scopes: resolve() resolves nothing');
-SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'forbidden\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
-SELECT is(pg_temp.try('SELECT tq.start_maintenance()'), '42501', 'start_maintenance() is for superusers');
+SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq_internal.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'forbidden\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
+SELECT is(pg_temp.try('SELECT tq_internal.start_maintenance()'), '42501', 'start_maintenance() is for superusers');
 
 -- Nothing can be hung on them, and none can be read, written, locked or taken.
 SELECT is(pg_temp.try(format(attempt, c.oid::regclass)), '42501', format(attempt, c.oid::regclass))
@@ -309,15 +310,15 @@ CREATE TEMP TABLE odd (name text);
 INSERT INTO odd VALUES ($$x'; SELECT lair.trap(); --$$), ($$"; DROP TABLE tq_internal.task; --$$), ('%s%n%1$s%L'), ($$\'); COPY odd TO PROGRAM 'touch /tmp/tq'; --$$), ('$1 || lair.trap()'), ('{"a": "b"}'), (E'a\nb');
 SELECT tq.grant_scopes('mallory', '{*}') \g /dev/null
 CREATE FUNCTION pg_temp.odd_state(fn text, args text) RETURNS text LANGUAGE sql AS $$
-	SELECT CASE WHEN pg_temp.try('SELECT * FROM tq.' || fn || '(' || args || ')') IN ('00000', 'TQ400', 'TQ404', '22P02', '42704', '42602', '22007') THEN 'value' ELSE 'other' END
+	SELECT CASE WHEN pg_temp.try('SELECT * FROM ' || pg_temp.whole(fn) || '(' || args || ')') IN ('00000', 'TQ400', 'TQ404', '22P02', '42704', '42602', '22007') THEN 'value' ELSE 'other' END
 $$;
-SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('tq.%s(%s)', fn, format(args, name)))
+SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('%s(%s)', pg_temp.whole(fn), format(args, name)))
 FROM odd, (VALUES ('enqueue', '%L'), ('enqueue', $$'test/q', routes => ARRAY[%L]$$), ('enqueue', $$'test/q', scopes => ARRAY[%L]$$), ('enqueue', $$'test/q', task_id => %L$$),
 	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('claim_lines', $$'test/q', %1$L, %1$L$$), ('claim_lines', $$%L, 'g', 'w'$$), ('claim_lines', $$ARRAY[%L], 'g', 'w', mode => %1$L$$), ('resolve_lines', '%L'), ('resolve_lines', $$'', %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
 	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('worker_channel', '%1$L, %1$L'), ('list_workers', '%L'), ('list_task_queues', '%L'),
 	('grant_scopes', '%L, ARRAY[''x'']'), ('grant_scopes', '''fresh'', ARRAY[%L]'), ('grant_queue', '''fresh'', %L, ''read'''), ('satisfies', 'ARRAY[%1$L], %1$L'), ('topic_match', '%1$L, %1$L'), ('stable_slugid', '%L'),
 	('get_latest_artifact', format('%L, %%L', pg_temp.id('r'))), ('worker_removed', '''test/q'', ''g'', ''w'', %L'), ('why', '%L'), ('status', '%L')) AS v (fn, args);
-SELECT is(pg_temp.odd_state(fn, format(args, jsonb_build_object(name, name))), 'value', format('tq.%s(%s)', fn, format(args, jsonb_build_object(name, name))))
+SELECT is(pg_temp.odd_state(fn, format(args, jsonb_build_object(name, name))), 'value', format('%s(%s)', pg_temp.whole(fn), format(args, jsonb_build_object(name, name))))
 FROM odd, (VALUES ('enqueue', $$'test/q', %L$$), ('enqueue', $$'test/q', tags => %L$$), ('enqueue', $$'test/q', policy => %L$$), ('create_task', $$'new_____QAGAAAAAAAAAAA', %L$$), ('conductor_policy', '%L'), ('taskbroker_policy', '%L'),
 	('report_completed', format('%L, 0, result => %%L', pg_temp.id('r'))), ('report_failed', format('%L, 0, error => %%L', pg_temp.id('r')))) AS v (fn, args);
 SELECT tq.enqueue('test/odd', jsonb_build_object(name, name), tags => jsonb_build_object(name, name), task_id => pg_temp.id(name)) FROM odd \g /dev/null
@@ -339,8 +340,8 @@ SELECT is(array(SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnames
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE') ORDER BY 1),
 	array(SELECT name FROM call WHERE needs IS NULL ORDER BY 1), 'each function of schema tq but those of the owner');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND has_function_privilege('fresh', p.oid, 'EXECUTE')
-	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$'), '{is_awaited}', 'of the inner ones those of type slugid, and what a dump needs');
-SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'USAGE,CREATE'), 'true/false/false', 'schemas: USAGE of tq');
+	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$'), array(SELECT 'is_awaited' UNION ALL SELECT name FROM call WHERE schema = 'tq_internal'::regnamespace ORDER BY 1), 'of the inner ones those of type slugid, what a dump needs, and those of routers and tests');
+SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'CREATE'), 'true/false/false', 'schemas: no CREATE');
 SELECT is(array(SELECT t.oid::regtype::text FROM pg_type AS t WHERE t.typnamespace = 'tq_internal'::regnamespace AND t.typtype NOT IN ('c', 'b')), '{}', 'no type but row types and arrays in the inner schema');
 SELECT is(array(SELECT DISTINCT proowner::regrole::text FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 	UNION SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)), ARRAY[quote_ident(:'me')], 'all belong to the owner of the extension');
@@ -382,7 +383,7 @@ SELECT is(pg_temp.created_after('ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO
 		SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND CASE WHEN c.relkind IN ('r', 'v') THEN
 				has_table_privilege('mallory', c.oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER') WHEN c.relkind = 'S' THEN has_sequence_privilege('mallory', c.oid, 'USAGE,SELECT,UPDATE') END
 		UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proname !~ '^slugid_' AND has_function_privilege('mallory', p.oid, 'EXECUTE')
-		UNION ALL SELECT 'tq.start_maintenance' WHERE has_function_privilege('mallory', 'tq.start_maintenance()', 'EXECUTE')
+		UNION ALL SELECT 'tq_internal.start_maintenance' WHERE has_function_privilege('mallory', 'tq_internal.start_maintenance()', 'EXECUTE')
 		UNION ALL SELECT n.nspname::text FROM pg_namespace AS n WHERE n.nspname = 'tq_internal' AND has_schema_privilege('mallory', n.oid, 'USAGE,CREATE')
 		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited', 'default privileges of the owner');
 

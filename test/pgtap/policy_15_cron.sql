@@ -30,23 +30,21 @@ $$;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.throws($$SELECT tq.schedule_cron('a', '* * * * *', 'test/q')$$, '55000', '15.1 without pg_cron');
-SELECT pg_temp.throws($$CALL tq.install_cron_upkeep()$$, '55000', '15.6 for upkeep too');
 SELECT is(tq_internal.cron_time_zone(), NULL, '15.1 there is no time zone either');
 
 -- A setting that no extension has defined stands for a pg_cron elsewhere.
 SET cron.database_name = 'elsewhere';
-SELECT is(command, format($$SELECT cron.schedule_in_database('tq:a', '* * * * *', 'SELECT tq.fire_cron(''a'')', %L, %L)$$, current_database(), current_user), '15.1 in another database: the command')
+SELECT is(command, format($$SELECT cron.schedule_in_database('tq:a', '* * * * *', 'SELECT tq_internal.fire_cron(''a'')', %L, %L)$$, current_database(), current_user), '15.1 in another database: the command')
 FROM tq.schedule_cron('a', '* * * * *', 'test/a', '{"at": "$scheduled", "since": "$previous", "now": "$fired", "by": ["$name", {"$name": "$$scheduled"}, "$other", "x$name", 1, null]}');
 SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, '15.1 nothing is created');
-SELECT lives_ok($$CALL tq.install_cron_upkeep('*/5 * * * *')$$, '15.6 upkeep: a notice with the command');
 
 -- ---------------------------------------------------------------------------
 -- One task for each minute
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.at(0) \g /dev/null
-SELECT tq.fire_cron('a') AS a0 \gset
-SELECT is(tq.fire_cron('a'), :'a0', '15.3 twice in one minute: the same task');
+SELECT tq_internal.fire_cron('a') AS a0 \gset
+SELECT is(tq_internal.fire_cron('a'), :'a0', '15.3 twice in one minute: the same task');
 SELECT is(pg_temp.states('test/a'), 'pending', '15.3 there is one');
 SELECT is(pg_temp.payload(:'a0') ->> 'at', pg_temp.iso(pg_temp.minute(0)), '15.4 $scheduled is the minute');
 SELECT is(pg_temp.payload(:'a0') ->> 'since', pg_temp.iso(created), '15.4 $previous is at first when it was scheduled')
@@ -55,32 +53,32 @@ SELECT ok((pg_temp.payload(:'a0') ->> 'now')::timestamptz BETWEEN pg_temp.minute
 SELECT is(pg_temp.payload(:'a0') -> 'by', '["a", {"$name": "$scheduled"}, "$other", "x$name", 1, null]', '15.4 whole strings only, and $$ is for one dollar sign');
 SELECT is(tq.task(:'a0') #>> '{metadata,name}', 'a', '15.2 the task has the name');
 SELECT pg_temp.at(1) \g /dev/null
-SELECT tq.fire_cron('a') AS a1 \gset
+SELECT tq_internal.fire_cron('a') AS a1 \gset
 SELECT isnt(:'a1'::text, :'a0', '15.3 another minute, another task');
 SELECT is(pg_temp.payload(:'a1') ->> 'since', pg_temp.iso(pg_temp.minute(0)), '15.4 $previous is the minute before');
-SELECT is(tq.fire_cron('a', pg_temp.minute(0)), :'a0', '15.3 a minute that is past: its task');
-SELECT tq.fire_cron('a', pg_temp.minute(-9)) AS back \gset
+SELECT is(tq_internal.fire_cron('a', pg_temp.minute(0)), :'a0', '15.3 a minute that is past: its task');
+SELECT tq_internal.fire_cron('a', pg_temp.minute(-9)) AS back \gset
 SELECT is(pg_temp.payload(:'back') ->> 'at', pg_temp.iso(pg_temp.minute(-9)), '15.5 one that was missed');
 SELECT is(last_scheduled, pg_temp.minute(1), '15.5 which does not set the last one back') FROM tq.cron_overview WHERE name = 'a';
 SELECT tq.delete_task(:'a1') \g /dev/null
-SELECT is(tq.fire_cron('a'), NULL, '15.3 a task that was deleted does not come back');
-SELECT pg_temp.throws($$SELECT tq.fire_cron('a', pg_temp.minute(2))$$, 'TQ400', '15.5 a time to come');
-SELECT pg_temp.throws($$SELECT tq.fire_cron('a', 'infinity')$$, 'TQ400', '15.5 infinity');
-SELECT pg_temp.throws($$SELECT tq.fire_cron('a', '-infinity')$$, 'TQ400', '15.5 minus infinity');
-SELECT pg_temp.throws($$SELECT tq.fire_cron('unknown')$$, 'TQ404', '15.3 one that does not exist');
+SELECT is(tq_internal.fire_cron('a'), NULL, '15.3 a task that was deleted does not come back');
+SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('a', pg_temp.minute(2))$$, 'TQ400', '15.5 a time to come');
+SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('a', 'infinity')$$, 'TQ400', '15.5 infinity');
+SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('a', '-infinity')$$, 'TQ400', '15.5 minus infinity');
+SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('unknown')$$, 'TQ404', '15.3 one that does not exist');
 SELECT isnt(tq.run_cron_now('a'), tq.run_cron_now('a'), '15.5 by hand: one for each call');
 SELECT is(last_scheduled, pg_temp.minute(1), '15.5 apart from the schedule') FROM tq.cron_overview WHERE name = 'a';
 
 -- The same, in seconds.
 SELECT tq.schedule_cron('s', '30 Seconds', 'test/s', '{"at": "$scheduled"}') \g /dev/null
-SELECT tq.fire_cron('s', pg_temp.minute(0) + interval '7.9 s') AS s7 \gset
+SELECT tq_internal.fire_cron('s', pg_temp.minute(0) + interval '7.9 s') AS s7 \gset
 SELECT is(pg_temp.payload(:'s7') ->> 'at', pg_temp.iso(pg_temp.minute(0) + interval '7 s'), '15.3 in seconds: the second');
-SELECT isnt(tq.fire_cron('s', pg_temp.minute(0) + interval '8.1 s'), :'s7', '15.3 another second, another task');
-SELECT is(tq.fire_cron('s', pg_temp.minute(0) + interval '7 s'), :'s7', '15.3 the same second, the same task');
+SELECT isnt(tq_internal.fire_cron('s', pg_temp.minute(0) + interval '8.1 s'), :'s7', '15.3 another second, another task');
+SELECT is(tq_internal.fire_cron('s', pg_temp.minute(0) + interval '7 s'), :'s7', '15.3 the same second, the same task');
 
 -- A row that is older than its tasks, as no restore of a whole database leaves it.
 UPDATE tq_internal.cron SET last_scheduled = NULL, last_task = NULL WHERE name = 's';
-SELECT is(tq.fire_cron('s', pg_temp.minute(0) + interval '7 s'), :'s7', '15.3 the id of the task alone prevents a second one');
+SELECT is(tq_internal.fire_cron('s', pg_temp.minute(0) + interval '7 s'), :'s7', '15.3 the id of the task alone prevents a second one');
 
 -- ---------------------------------------------------------------------------
 -- Arguments
@@ -89,7 +87,7 @@ SELECT is(tq.fire_cron('s', pg_temp.minute(0) + interval '7 s'), :'s7', '15.3 th
 SELECT lives_ok($$SELECT tq.schedule_cron('all', '0 6 * * *', 'test/all', '{}', task_group_id => pg_temp.id('g'), dependencies => '{}', requires => 'all-resolved', priority => 'high',
 	retries => 3, deadline => '3 hours', expires => '1 month 2 days', delay => '90 seconds', routes => '{r.1}', scopes => '{xy}', tags => '{"a": "b''c"}',
 	extra => '{"d": [1, "$name"]}', scheduler_id => 'sched', project_id => 'proj', policy => '{"retryOn": ["failed"]}')$$, '15.2 all arguments');
-SELECT tq.fire_cron('all', pg_temp.minute(0)) AS task \gset
+SELECT tq_internal.fire_cron('all', pg_temp.minute(0)) AS task \gset
 SELECT is(tq.task(:'task') - '{created,deadline,expires,taskQueueId,provisionerId,workerType,payload,metadata}'::text[],
 	jsonb_build_object('taskGroupId', pg_temp.id('g'), 'dependencies', '[]'::jsonb, 'requires', 'all-resolved', 'priority', 'high', 'retries', 3, 'routes', '["r.1"]'::jsonb,
 		'scopes', '["xy"]'::jsonb, 'tags', '{"a": "b''c"}'::jsonb, 'extra', '{"d": [1, "$name"]}'::jsonb, 'schedulerId', 'sched', 'projectId', 'proj',
@@ -97,13 +95,13 @@ SELECT is(tq.task(:'task') - '{created,deadline,expires,taskQueueId,provisionerI
 SELECT is(tq.task(:'task') ->> 'deadline', pg_temp.iso((tq.task(:'task') ->> 'created')::timestamptz + interval '3 hours 90 seconds'), '15.2 the deadline counts as that of enqueue');
 SELECT is((tq.task(:'task') ->> 'expires')::timestamptz, (tq.task(:'task') ->> 'deadline')::timestamptz + interval '1 month 2 days', '15.2 expires from the deadline');
 SELECT tq.schedule_cron('retry', '0 6 * * *', 'test/retry', retry => 3) \g /dev/null
-SELECT is(tq.task(tq.fire_cron('retry', pg_temp.minute(0))) - '{taskGroupId,created,deadline,expires,metadata}'::text[], tq.task(tq.enqueue('test/retry', retry => 3)) - '{taskGroupId,created,deadline,expires,metadata}'::text[], '15.2 retry');
+SELECT is(tq.task(tq_internal.fire_cron('retry', pg_temp.minute(0))) - '{taskGroupId,created,deadline,expires,metadata}'::text[], tq.task(tq.enqueue('test/retry', retry => 3)) - '{taskGroupId,created,deadline,expires,metadata}'::text[], '15.2 retry');
 SELECT tq.schedule_cron('scalar', '0 6 * * *', 'test/scalar', '"$name"') \g /dev/null
-SELECT is(pg_temp.payload(tq.fire_cron('scalar', pg_temp.minute(0))), '"scalar"', '15.4 a payload that is a string');
+SELECT is(pg_temp.payload(tq_internal.fire_cron('scalar', pg_temp.minute(0))), '"scalar"', '15.4 a payload that is a string');
 SET intervalstyle = 'sql_standard';
 SELECT tq.schedule_cron('style', '0 6 * * *', 'test/style', deadline => '1 day 2 hours') \g /dev/null
 SET intervalstyle = 'iso_8601';
-SELECT tq.fire_cron('style', pg_temp.minute(0)) AS task \gset
+SELECT tq_internal.fire_cron('style', pg_temp.minute(0)) AS task \gset
 SELECT is((tq.task(:'task') ->> 'deadline')::timestamptz - (tq.task(:'task') ->> 'created')::timestamptz, interval '26 hours', '15.2 whatever intervalstyle is');
 RESET intervalstyle;
 
@@ -122,22 +120,22 @@ SELECT isnt(tq.run_cron_now($$it's "a" \ b$$), NULL, '15.2 that fires');
 -- ---------------------------------------------------------------------------
 
 SELECT tq.schedule_cron('skip', '* * * * *', 'test/skip', overlap => 'skip'), tq.schedule_cron('replace', '* * * * *', 'test/replace', overlap => 'replace') \g /dev/null
-SELECT tq.fire_cron(name, pg_temp.minute(-5)) FROM unnest('{skip,replace}'::text[]) AS name \g /dev/null
-SELECT is(tq.fire_cron('skip', pg_temp.minute(-4)), NULL, '15.3 skip: none while the last one is pending');
+SELECT tq_internal.fire_cron(name, pg_temp.minute(-5)) FROM unnest('{skip,replace}'::text[]) AS name \g /dev/null
+SELECT is(tq_internal.fire_cron('skip', pg_temp.minute(-4)), NULL, '15.3 skip: none while the last one is pending');
 SELECT ok(last_skipped IS NOT NULL AND last_scheduled = pg_temp.minute(-4) AND last_state = 'pending', '15.3 the view says so') FROM tq.cron_overview WHERE name = 'skip';
 SELECT is(tq.run_cron_now('skip'), NULL, '15.3 by hand neither');
-SELECT isnt(tq.fire_cron('replace', pg_temp.minute(-4)), NULL, '15.3 replace: another one');
+SELECT isnt(tq_internal.fire_cron('replace', pg_temp.minute(-4)), NULL, '15.3 replace: another one');
 SELECT is(pg_temp.states('test/replace'), 'exception pending', '15.3 the last one is canceled');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/skip', 'wg', 'w1') UNION ALL SELECT count(*) FROM tq.claim_work('test/replace', 'wg', 'w1') ORDER BY 1 LIMIT 1), 1::bigint, '15.3 both are claimed');
-SELECT is(tq.fire_cron('skip', pg_temp.minute(-3)), NULL, '15.3 skip: none while it is running');
-SELECT isnt(tq.fire_cron('replace', pg_temp.minute(-3)), NULL, '15.3 replace: one that is running too');
+SELECT is(tq_internal.fire_cron('skip', pg_temp.minute(-3)), NULL, '15.3 skip: none while it is running');
+SELECT isnt(tq_internal.fire_cron('replace', pg_temp.minute(-3)), NULL, '15.3 replace: one that is running too');
 SELECT is(pg_temp.states('test/replace'), 'exception exception pending', '15.3 it is canceled');
 SELECT tq.report_failed(last_task_id, 0) FROM tq.cron_overview WHERE name = 'skip' \g /dev/null
-SELECT is(tq.fire_cron('skip', pg_temp.minute(-3)), NULL, '15.3 a minute that was skipped stays so');
-SELECT isnt(tq.fire_cron('skip', pg_temp.minute(-2)), NULL, '15.3 once it has ended, the next one comes');
+SELECT is(tq_internal.fire_cron('skip', pg_temp.minute(-3)), NULL, '15.3 a minute that was skipped stays so');
+SELECT isnt(tq_internal.fire_cron('skip', pg_temp.minute(-2)), NULL, '15.3 once it has ended, the next one comes');
 SET tq.clock_offset = '3 days';
-SELECT isnt(tq.fire_cron('skip'), NULL, '15.3 nor does one past its deadline stop it');
-SELECT isnt(tq.fire_cron('replace'), NULL, '15.3 in both');
+SELECT isnt(tq_internal.fire_cron('skip'), NULL, '15.3 nor does one past its deadline stop it');
+SELECT isnt(tq_internal.fire_cron('replace'), NULL, '15.3 in both');
 SELECT pg_temp.at(1) \g /dev/null
 
 -- A task of another role that holds the unique key is not the last task.
@@ -156,10 +154,10 @@ SELECT is(pg_temp.states('test/key'), 'pending', '15.3 replace does not cancel t
 -- ---------------------------------------------------------------------------
 
 SELECT is(active, false, '15.5 pause') FROM tq.pause_cron('style');
-SELECT is(tq.fire_cron('style'), NULL, '15.5 paused: nothing is created');
+SELECT is(tq_internal.fire_cron('style'), NULL, '15.5 paused: nothing is created');
 SELECT isnt(tq.run_cron_now('style'), NULL, '15.5 but by hand');
 SELECT is(active, true, '15.5 resume') FROM tq.resume_cron('style');
-SELECT isnt(tq.fire_cron('style'), NULL, '15.5 it fires again');
+SELECT isnt(tq_internal.fire_cron('style'), NULL, '15.5 it fires again');
 
 -- ---------------------------------------------------------------------------
 -- Rights
@@ -188,7 +186,7 @@ SELECT FROM tq.schedule_cron('gone', '* * * * *', 'test/a');
 RESET ROLE;
 DROP ROLE gone;
 SELECT pg_temp.throws($$SELECT tq.run_cron_now('gone')$$, 'TQ409', '15.1 its owner was dropped: no task');
-SELECT pg_temp.throws($$SELECT tq.fire_cron('gone')$$, 'TQ409', '15.1 nor by the clock');
+SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('gone')$$, 'TQ409', '15.1 nor by the clock');
 SELECT is(command, format($$SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = 'tq:gone' AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username) AND database = %L$$, current_database()),
 	'15.1 an admin can unschedule it: its job is one of no role') FROM tq.unschedule_cron('gone');
 
@@ -202,11 +200,8 @@ SELECT tq.run_cron_now('a') AS task, tq.run_cron_now('skip') AS skipped \gset
 SELECT is(array(SELECT format('%s %s %s', function, task_ids[1], arguments ->> 'name') FROM tq.audit WHERE :'task' = task_ids[1]::text ORDER BY id),
 	ARRAY['enqueue ' || :'task' || ' ', 'run_cron_now ' || :'task' || ' a'], '15.5 run_cron_now leaves two rows with its task');
 TRUNCATE tq_internal.audit;
-SELECT tq.fire_cron('a', pg_temp.minute(-99)) AS task \gset
+SELECT tq_internal.fire_cron('a', pg_temp.minute(-99)) AS task \gset
 SELECT is(array(SELECT format('%s %s %s', function, role, task_ids[1]) FROM tq.audit), ARRAY[format('enqueue %s %s', current_user, :'task')], '15.3 fire_cron that of enqueue');
-TRUNCATE tq_internal.audit;
-CALL tq.install_cron_upkeep('0 * * * *');
-SELECT is(array(SELECT format('%s %s', function, arguments) FROM tq.audit), '{"install_cron_upkeep {\"schedule\": \"0 * * * *\"}"}', '15.6 install_cron_upkeep');
 RESET tq.audit;
 
 SELECT * FROM finish();

@@ -44,9 +44,9 @@ SET client_encoding = :'encoding';
 -- ---------------------------------------------------------------------------
 
 SAVEPOINT s;
-SELECT is((SELECT count(*) FROM tq.claim_lines('test/q', 'g', 'w', 10)), 0::bigint, '16.5.3 no claim: no value');
+SELECT is((SELECT count(*) FROM tq_internal.claim_lines('test/q', 'g', 'w', 10)), 0::bigint, '16.5.3 no claim: no value');
 SELECT pg_temp.task('high', '{"a": 1}', 'high'), pg_temp.task('low', '[]', 'low'), pg_temp.task('mid', '"x\ty\nz"', 'medium') \g /dev/null
-INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq.claim_lines('test/q', 'g', 'w', 10)$$);
+INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('test/q', 'g', 'w', 10)$$);
 SELECT is((SELECT array_agg(task_id) FROM claimed), pg_temp.ids('high', 'mid', 'low')::text[], '16.5.3 the claims in their order');
 SELECT is((SELECT array_agg(DISTINCT run_id) FROM claimed), '{0}', '16.5.3 run ids');
 SELECT is((SELECT array_agg(DISTINCT taken_until) FROM claimed), (SELECT array_agg(DISTINCT pg_temp.micros((tq.status(pg_temp.id(name)) #>> '{runs,0,takenUntil}')::timestamptz))
@@ -58,21 +58,21 @@ SELECT is((SELECT array_agg(run #>> '{workerId}') FROM claimed, jsonb_array_elem
 ROLLBACK TO s;
 
 SELECT pg_temp.task('a', '1'), pg_temp.task('b', 'null') \g /dev/null
-SELECT is((SELECT array_agg(task_id) FROM pg_temp.fields($$tq.claim_lines('test/q', 'g', 'w')$$)), pg_temp.ids('a')::text[], '16.5.3 one by default');
-SELECT is((SELECT array_agg(ARRAY[task_id, queue, others]) FROM pg_temp.fields($$tq.claim_lines('{test/none,test/*}'::text[], 'g', 'w', mode => 'round-robin')$$)),
+SELECT is((SELECT array_agg(task_id) FROM pg_temp.fields($$tq_internal.claim_lines('test/q', 'g', 'w')$$)), pg_temp.ids('a')::text[], '16.5.3 one by default');
+SELECT is((SELECT array_agg(ARRAY[task_id, queue, others]) FROM pg_temp.fields($$tq_internal.claim_lines('{test/none,test/*}'::text[], 'g', 'w', mode => 'round-robin')$$)),
 	ARRAY[ARRAY[pg_temp.id('b')::text, 'test/q', NULL]], '16.5.3 the queue, of several');
 ROLLBACK TO s;
 
 SET LOCAL tq.credentials = on;
 SELECT pg_temp.task('a', '{"a": 1}') \g /dev/null
-INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq.claim_lines('{test/q}'::text[], 'g', 'w')$$);
+INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('{test/q}'::text[], 'g', 'w')$$);
 SELECT matches(credentials, '^x[0-9a-f]{100,}$', '16.5.3 credentials as bytes') FROM claimed;
 SELECT is(queue, 'test/q', '16.5.3 and the queue behind them') FROM claimed;
 ROLLBACK TO s;
 
 -- Values of a megabyte
 SELECT pg_temp.task('t' || n, to_jsonb(repeat('x', 300000))) FROM generate_series(1, 5) AS n \g /dev/null
-SELECT is((SELECT array_agg(array_length(regexp_split_to_array(lines, E'\n'), 1) - 1) FROM tq.claim_lines('test/q', 'g', 'w', 5) AS l (lines)), '{2,2,1}', '16.5.3 values of a megabyte or more');
+SELECT is((SELECT array_agg(array_length(regexp_split_to_array(lines, E'\n'), 1) - 1) FROM tq_internal.claim_lines('test/q', 'g', 'w', 5) AS l (lines)), '{2,2,1}', '16.5.3 values of a megabyte or more');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -82,7 +82,7 @@ ROLLBACK TO s;
 SELECT pg_temp.task('a', '{"tab": "\t", "line": "\n", "n": 1.50}') \g /dev/null
 SELECT CASE WHEN getdatabaseencoding() = 'UTF8' THEN 'LATIN1' ELSE 'UTF8' END AS other \gset
 SET client_encoding = :'other';
-INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq.claim_lines('test/q', 'g', 'w')$$);
+INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('test/q', 'g', 'w')$$);
 SET client_encoding = :'encoding';
 SELECT is(payload, '{"n": 1.50, "tab": "\t", "line": "\n"}', '16.5.4 as text, whose tabs and newlines are escaped') FROM claimed;
 ROLLBACK TO s;
@@ -94,17 +94,17 @@ SET client_encoding = :'encoding';
 
 SELECT pg_temp.task(name, '{}'), tq.claim_work('test/q', 'g', 'w') FROM unnest('{a,b,c,d}'::text[]) AS name \g /dev/null
 SELECT pg_temp.task('p', '{}') \g /dev/null
-SELECT is(tq.resolve_lines(''), '', '16.5.5 no run');
-SELECT is(tq.resolve_lines(pg_temp.line('a') || pg_temp.line('p') || pg_temp.line('a') || pg_temp.line('none') || pg_temp.line('b') || pg_temp.line('b', 1) || pg_temp.line('b', -1)),
+SELECT is(tq_internal.resolve_lines(''), '', '16.5.5 no run');
+SELECT is(tq_internal.resolve_lines(pg_temp.line('a') || pg_temp.line('p') || pg_temp.line('a') || pg_temp.line('none') || pg_temp.line('b') || pg_temp.line('b', 1) || pg_temp.line('b', -1)),
 	E'resolved\nconflict\nrepeated\nnot-found\nresolved\nnot-found\nnot-found\n', '16.5.5 outcomes in their order');
 SELECT is(pg_temp.state('a') || ' ' || pg_temp.state('b') || ' ' || pg_temp.state('p'), 'completed completed pending', '16.5.5 what became of them');
-SELECT is(tq.resolve_lines(pg_temp.line('c'), 'failed'), E'resolved\n', '16.5.5 another reason');
+SELECT is(tq_internal.resolve_lines(pg_temp.line('c'), 'failed'), E'resolved\n', '16.5.5 another reason');
 SELECT is(pg_temp.state('c'), 'failed', '16.5.5 is what the run has');
-SELECT is(tq.resolve_lines(pg_temp.line('d'), 'worker-shutdown'), E'retried\n', '16.5.5 a retry');
-SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'p', 'none', 'd'), '{0,0,0,0}')), replace(trim(E'\n' FROM tq.resolve_lines(pg_temp.line('a') || pg_temp.line('p') || pg_temp.line('none')
+SELECT is(tq_internal.resolve_lines(pg_temp.line('d'), 'worker-shutdown'), E'retried\n', '16.5.5 a retry');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'p', 'none', 'd'), '{0,0,0,0}')), replace(trim(E'\n' FROM tq_internal.resolve_lines(pg_temp.line('a') || pg_temp.line('p') || pg_temp.line('none')
 	|| pg_temp.line('d'))), E'\n', ' '), '16.5.5 outcomes are those of resolve()');
-SELECT pg_temp.throws(format('SELECT tq.resolve_lines(%L, %L)', pg_temp.line('p'), bad), 'TQ400', '16.5.5 a bad reason: ' || bad) FROM unnest('{"",lost,deadline-exceeded}'::text[]) AS bad;
-SELECT pg_temp.throws('SELECT tq.resolve_lines(NULL)', 'TQ400', '16.5.5 NULL');
+SELECT pg_temp.throws(format('SELECT tq_internal.resolve_lines(%L, %L)', pg_temp.line('p'), bad), 'TQ400', '16.5.5 a bad reason: ' || bad) FROM unnest('{"",lost,deadline-exceeded}'::text[]) AS bad;
+SELECT pg_temp.throws('SELECT tq_internal.resolve_lines(NULL)', 'TQ400', '16.5.5 NULL');
 ROLLBACK TO s;
 
 -- Lines that are not so
@@ -114,13 +114,13 @@ INSERT INTO bad_line VALUES ('no newline', trim(E'\n' FROM pg_temp.line('a'))), 
 	('no id', E'\t0\n'), ('no slugid', E'one\t0\n'), ('no number', pg_temp.id('a')::text || E'\tx\n'), ('behind the number', pg_temp.id('a')::text || E'\t0x\n'), ('a number in spaces', pg_temp.id('a')::text || E'\t 0\n'),
 	('too large', pg_temp.id('a')::text || E'\t4294967296\n'), ('larger', pg_temp.id('a')::text || E'\t99999999999999999999\n'), ('a third field', pg_temp.id('a')::text || E'\t0\t0\n'),
 	('an empty line', E'\n'), ('behind the last line', 'x');
-SELECT pg_temp.throws(format('SELECT tq.resolve_lines(%L)', pg_temp.line('a') || text), 'TQ400', '16.5.5 a bad line: ' || name) FROM bad_line;
+SELECT pg_temp.throws(format('SELECT tq_internal.resolve_lines(%L)', pg_temp.line('a') || text), 'TQ400', '16.5.5 a bad line: ' || name) FROM bad_line;
 SELECT is(pg_temp.state('a'), 'running', '16.5.5 and nothing is resolved');
-SELECT throws_like(format('SELECT tq.resolve_lines(%L)', pg_temp.line('a') || 'x'), 'invalid runs', '16.5.5 the message');
+SELECT throws_like(format('SELECT tq_internal.resolve_lines(%L)', pg_temp.line('a') || 'x'), 'invalid runs', '16.5.5 the message');
 ROLLBACK TO s;
 
 SET LOCAL tq.max_batch = 2;
-SELECT pg_temp.throws(format('SELECT tq.resolve_lines(%L)', repeat(pg_temp.line('a'), 3)), 'TQ400', '16.5.5 too many');
+SELECT pg_temp.throws(format('SELECT tq_internal.resolve_lines(%L)', repeat(pg_temp.line('a'), 3)), 'TQ400', '16.5.5 too many');
 
 SELECT * FROM finish();
 ROLLBACK;

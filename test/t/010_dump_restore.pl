@@ -113,7 +113,7 @@ $old->safe_psql(
 
 	-- a recurring task that has fired; a pg_cron that would be in another database
 	SET cron.database_name = 'elsewhere';
-	SELECT tq.schedule_cron('recurring', '0 6 * * *', 'p/cron', '{"at": "$scheduled"}', retries => 1), tq.fire_cron('recurring', '2026-01-01 06:00+00');
+	SELECT tq.schedule_cron('recurring', '0 6 * * *', 'p/cron', '{"at": "$scheduled"}', retries => 1), tq_internal.fire_cron('recurring', '2026-01-01 06:00+00');
 
 	-- one that waits for many
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
@@ -126,7 +126,7 @@ $old->safe_psql(
 	SELECT tq.grant_scopes('pg_read_all_data', '{queue:health}');
 
 	-- buckets
-	SELECT tq.set_buckets('{[0,1024)}');
+	SELECT tq_internal.set_buckets('{[0,1024)}');
 
 	-- a task that is postponed
 	INSERT INTO tq_internal.postponed (task, due, origin, since, failures, step, error)

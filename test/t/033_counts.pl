@@ -169,7 +169,7 @@ ok(!reads_rows(), 'nor after a report that is rolled back');
 psql($node, $report);
 is(psql($node, $done), '0.03125', 'a report counts');
 ok(reads_rows(), 'and is read');
-psql($node, q{SELECT tq.reset_queue_stats()});
+psql($node, q{SELECT tq_internal.reset_queue_stats()});
 ok(wait_exact($node), 'counted again');
 is(psql($node, $done), '0.03125', 'a report that is counted with the rows');
 is(psql($node, $done), '0.03125', 'and by the counters from then on');
@@ -232,7 +232,7 @@ is(psql($node, q{SELECT sum(created) FROM tq.queue_stats}), 0, 'the totals are l
 # A transaction that is open while they are.
 my $open = $node->background_psql($db, on_error_stop => 1);
 $open->query_safe(qq{BEGIN; SELECT tq.enqueue('c/a', task_group_id => '$group', scheduler_id => '-') FROM generate_series(1, 3)});
-psql($node, q{SELECT tq.reset_queue_stats()});
+psql($node, q{SELECT tq_internal.reset_queue_stats()});
 ok(wait_exact($node), 'counted while a transaction is open');
 is(psql($node, $counted), psql($node, $state), 'and a group');
 is_exact($node, 'before its commit');
@@ -246,7 +246,7 @@ my $groups = 50;
 psql($node, qq{
 	CREATE TABLE load AS SELECT n, tq.slugid() AS g FROM generate_series(1, $groups) AS n;
 	SELECT tq.enqueue('c/load', task_group_id => g) FROM load, generate_series(1, 6)});
-psql($node, q{SELECT tq.reset_queue_stats()});
+psql($node, q{SELECT tq_internal.reset_queue_stats()});
 ok(wait_exact($node), 'the groups have no counters');
 my $script = $node->basedir . '/load.sql';
 append_to_file($script, qq{\\set n random(1, $groups)

@@ -215,7 +215,7 @@ my $messages = "SELECT id, exchange, routing_key, cc, payload, published FROM tq
 is($standby->safe_psql($db, $messages), $primary->safe_psql($db, $messages), 'messages() on a standby');
 is($standby->safe_psql($db, "SELECT m FROM tq.message($after + 1) AS m"),
 	$primary->safe_psql($db, "SELECT m FROM tq.message($after + 1) AS m"), 'message()');
-is($standby->safe_psql($db, "SELECT tq.topic_match('a.#', 'a.b.c'), tq.topic_match('a.*', 'a.b.c')"), 't|f', 'topic_match()');
+is($standby->safe_psql($db, "SELECT tq_internal.topic_match('a.#', 'a.b.c'), tq_internal.topic_match('a.*', 'a.b.c')"), 't|f', 'topic_match()');
 is($standby->safe_psql($db, 'SELECT count(*) FROM tq.binding_overview'), 12, 'the views');
 $standby->command_ok([ 'pg_dump', '-d', $standby->connstr($db), '-f', PostgreSQL::Test::Utils::tempdir() . '/dump' ], 'pg_dump');
 my ($status, $out, $err) = $standby->psql($db, "SELECT tq.ack('sub', $after)");

@@ -76,7 +76,7 @@ push @kept, told($first, 'one standby has it');
 my ($tasks, $one_has) = read_after($first, 0);
 is($tasks, "@kept", 'the primary has both');
 $first->wait_for_catchup($second, 'replay', $first->lsn('insert'));
-is($second->safe_psql($db, 'SELECT tq.published_id()'), $first->safe_psql($db, 'SELECT tq.published_id()'), 'a standby says how far it is');
+is($second->safe_psql($db, 'SELECT tq_internal.published_id()'), $first->safe_psql($db, 'SELECT tq_internal.published_id()'), 'a standby says how far it is');
 $second->stop;
 my $listener = $first->background_psql($db);
 $listener->set_query_timer_restart();
@@ -84,7 +84,7 @@ $listener->query_safe('LISTEN tq_task_defined');
 my @lost = map { told($first, 'no standby has it') } 1 .. 5;
 my ($seen_tasks, $seen) = read_after($first, 0);
 is($seen_tasks, "@kept @lost", 'a reader has seen it');
-my $shown = $first->safe_psql($db, 'SELECT tq.published_id()');
+my $shown = $first->safe_psql($db, 'SELECT tq_internal.published_id()');
 my $heard = '';
 foreach (1 .. 600)
 {
@@ -103,11 +103,11 @@ $second->start;
 $second->promote;
 wait_worker($second, $db);
 is($second->safe_psql($db, 'SELECT count(*) FROM tq_internal.tick WHERE timeline > 1'), 0, 'promoted: nothing is published yet');
-cmp_ok($second->safe_psql($db, 'SELECT tq.published_id()'), '>=', $shown, 'published_id() is not below what readers have seen');
+cmp_ok($second->safe_psql($db, 'SELECT tq_internal.published_id()'), '>=', $shown, 'published_id() is not below what readers have seen');
 is(fetched($second), "@kept", 'promoted: the subscription has what came through');
 is($second->psql($db, "SELECT tq.ack('sub', $seen)"), 0, 'what was fetched from the old primary can be acknowledged');
 is(fetched($second), '', 'and is');
-my ($status, $out, $err) = $second->psql($db, 'SELECT tq.ack(\'sub\', tq.published_id() + 1)');
+my ($status, $out, $err) = $second->psql($db, 'SELECT tq.ack(\'sub\', tq_internal.published_id() + 1)');
 like($err, qr/has not been published/, 'and no id that no server can have given');
 
 my @new = map { told($second, 'promoted') } 1 .. 3;

@@ -42,7 +42,6 @@ sub error_of
 $node->safe_psql($db, 'CREATE EXTENSION tq');
 my $call = "SELECT * FROM tq.schedule_cron('report', '* * * * *', 'p/report')";
 like(error_of($call), qr/55000: extension "pg_cron" does not exist.*HINT:  Run CREATE EXTENSION pg_cron/s, 'without the extension: an error');
-like(error_of('CALL tq.install_cron_upkeep()'), qr/55000: extension "pg_cron" does not exist/, 'for upkeep too');
 $node->safe_psql($db, 'CREATE EXTENSION pg_cron');
 my $seconds = $node->safe_psql($db, q{
 	SELECT string_to_array(substring(extversion, '^[0-9.]*'), '.')::int[] >= '{1,5}' FROM pg_extension WHERE extname = 'pg_cron'}) eq 't';
@@ -62,14 +61,14 @@ is(value("SET ROLE app; SELECT name, schedule, active, owner, job_id IS NOT NULL
 		'{\"at\": \"\$scheduled\", \"list\": [\"\$name\", \"\$\$name\", \"\$names\"]}', retries => 2, deadline => '2 hours 30 minutes', tags => '{\"a\": \"b\"}')"),
 	"real|$often|t|app|t|", 'a row comes back');
 is(value('SELECT jobname, username, database, schedule, command, active FROM cron.job'),
-	"tq:real|app|$db|$often|SELECT tq.fire_cron('real')|t", 'the job runs as the caller');
+	"tq:real|app|$db|$often|SELECT tq_internal.fire_cron('real')|t", 'the job runs as the caller');
 is(value('SELECT count(*) FROM tq_internal.task'), 0, 'nothing was created yet');
 
 # One that fails.
 $node->safe_psql($db, "SELECT tq.schedule_cron('fails', '$often', 'p/fails');
 	UPDATE tq_internal.cron SET options = '{\"retries\": \"1000\"}' WHERE name = 'fails'");
 
-$node->safe_psql($db, 'CALL tq.install_cron_upkeep()');
+$node->safe_psql($db, "SELECT cron.schedule('tq upkeep', '$often', 'SELECT tq.upkeep()')");
 is(value("SELECT jobname, username, schedule, command FROM cron.job WHERE jobname = 'tq upkeep'"),
 	'tq upkeep|postgres|' . $often . '|SELECT tq.upkeep()', 'a job calls upkeep()');
 my $late = enqueue($node, $db, "deadline => '100 ms'");
@@ -102,7 +101,7 @@ is(value("SET ROLE app; SELECT schedule, job_id FROM tq.schedule_cron('a', '0 7 
 is(value("SELECT schedule, active FROM cron.job WHERE jobid = $job"), '0 7 * * *|t', 'and its job');
 is(value("SET ROLE app; SELECT active FROM tq.pause_cron('a')"), 'f', 'pause');
 is(value("SELECT active FROM cron.job WHERE jobid = $job"), 'f', 'its job is not active');
-is(value("SET ROLE app; SELECT tq.fire_cron('a')"), '', 'a firing does nothing meanwhile');
+is(value("SET ROLE app; SELECT tq_internal.fire_cron('a')"), '', 'a firing does nothing meanwhile');
 is(value("SELECT active, time_zone, last_task_id FROM tq.cron_overview WHERE name = 'a'"), 'f|GMT|', 'the view shows it');
 is(value("SET ROLE boss; SELECT active, job_id FROM tq.resume_cron('a')"), "t|$job", 'an admin resumes it');
 $node->safe_psql($db, "DELETE FROM cron.job WHERE jobid = $job");
@@ -112,7 +111,7 @@ is(value("SELECT username || ' ' || active FROM cron.job WHERE jobname = 'tq:a'"
 
 like(error_of("SET ROLE other; SELECT tq.unschedule_cron('a')"), qr/TQ403: recurring task "a" has another owner/, 'another role may not');
 like(error_of("SET ROLE other; SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'nor take its name');
-like(error_of("SET ROLE other; SELECT tq.fire_cron('a')"), qr/TQ403/, 'nor fire it');
+like(error_of("SET ROLE other; SELECT tq_internal.fire_cron('a')"), qr/TQ403/, 'nor fire it');
 like(error_of("SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'not even a superuser');
 
 like(error_of("SET ROLE mute; SELECT tq.schedule_cron('mute', '0 7 * * *', 'p/b')"), qr/55000: role "mute" cannot log in/, 'an owner must be able to log in');
@@ -154,7 +153,7 @@ $node->safe_psql('elsewhere', q{SELECT tq.grant_queue('app', 'p/*', 'produce')})
 my ($out, $notice);
 $node->psql('elsewhere', "SET ROLE app; SELECT job_id, command FROM tq.schedule_cron('it''s', '$often', 'p/far')", stdout => \$out, stderr => \$notice);
 my (undef, $command) = split /\|/, $out, 2;
-is($command, "SELECT cron.schedule_in_database('tq:it''s', '$often', 'SELECT tq.fire_cron(''it''''s'')', 'elsewhere', 'app')",
+is($command, "SELECT cron.schedule_in_database('tq:it''s', '$often', 'SELECT tq_internal.fire_cron(''it''''s'')', 'elsewhere', 'app')",
 	'in another database: the command to run');
 like($notice, qr/NOTICE:  pg_cron is in database "postgres".*HINT:  Run there as a superuser: \Q$command\E/s, 'and a notice that says so');
 $node->safe_psql($db, $command);
@@ -166,24 +165,24 @@ is($node->safe_psql('elsewhere', "SELECT active, time_zone, log_status FROM tq.c
 
 $node->safe_psql($db, "SELECT tq.schedule_cron('once', '0 6 * * *', 'p/once')");
 my $minute = '2026-01-01 06:00:17+00';
-my $task = value("SELECT tq.fire_cron('once', '$minute')");
-is(value("SELECT tq.fire_cron('once', '2026-01-01 06:00:59.9+00')"), $task, 'a second firing of the minute: the same task');
-isnt(value("SELECT tq.fire_cron('once', '2026-01-01 06:01:00+00')"), $task, 'another minute: another one');
+my $task = value("SELECT tq_internal.fire_cron('once', '$minute')");
+is(value("SELECT tq_internal.fire_cron('once', '2026-01-01 06:00:59.9+00')"), $task, 'a second firing of the minute: the same task');
+isnt(value("SELECT tq_internal.fire_cron('once', '2026-01-01 06:01:00+00')"), $task, 'another minute: another one');
 
 # One that is not committed when the server crashes.
 my $session = $node->background_psql($db);
-my $lost = $session->query_safe("BEGIN; SELECT tq.fire_cron('once', '2026-01-02 06:00+00')");
+my $lost = $session->query_safe("BEGIN; SELECT tq_internal.fire_cron('once', '2026-01-02 06:00+00')");
 $node->stop('immediate');
 $node->start;
 eval { $session->quit };
-is(value("SELECT tq.fire_cron('once', '$minute')"), $task, 'after a crash: the same task');
-is(value("SELECT tq.fire_cron('once', '2026-01-02 06:00+00')"), $lost, 'one that the crash has undone is made again, with the same id');
+is(value("SELECT tq_internal.fire_cron('once', '$minute')"), $task, 'after a crash: the same task');
+is(value("SELECT tq_internal.fire_cron('once', '2026-01-02 06:00+00')"), $lost, 'one that the crash has undone is made again, with the same id');
 is(value("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/once'"), 3, 'each is there once');
 
 $node->command_ok(['pg_dump', '-Fc', '-f', "$PostgreSQL::Test::Utils::tmp_check/cron.dump", '--extension=tq', '-d', $node->connstr($db)], 'dump');
 $node->safe_psql($db, 'CREATE DATABASE copy');
 $node->command_ok(['pg_restore', '-d', $node->connstr('copy'), "$PostgreSQL::Test::Utils::tmp_check/cron.dump"], 'restore');
-is($node->safe_psql('copy', "SELECT tq.fire_cron('once', '$minute')"), $task, 'in a copy: the same task');
+is($node->safe_psql('copy', "SELECT tq_internal.fire_cron('once', '$minute')"), $task, 'in a copy: the same task');
 is($node->safe_psql('copy', "SELECT name, owner, last_task_id IS NOT NULL FROM tq.cron_overview WHERE name = 'once'"), 'once|postgres|t', 'with its owner');
 ($out, $notice) = ('', '');
 $node->psql('copy', "SELECT command FROM tq.resume_cron('once')", stdout => \$out, stderr => \$notice);
@@ -222,7 +221,7 @@ $node->restart;
 like(error_of($call), qr/55000: pg_cron is not available.*HINT:  Install it \(in Debian postgresql-VERSION-cron\), add pg_cron to shared_preload_libraries, set cron.database_name = 'postgres'/s,
 	'without pg_cron: an error that says what to do');
 is(value("SELECT time_zone, active FROM tq.cron_overview WHERE name = 'once'"), '|', 'the view still works');
-is(value("SELECT tq.fire_cron('once', '$minute')"), $task, 'and firings by hand');
+is(value("SELECT tq_internal.fire_cron('once', '$minute')"), $task, 'and firings by hand');
 
 $node->stop;
 done_testing();

@@ -48,8 +48,8 @@ my (%write, %read, %owner);
 
 $primary->safe_psql($db, "$samples SET cron.database_name = 'elsewhere'; SET client_min_messages = error; SELECT pg_temp.reach_all('p/s')");
 foreach my $row (split /\n/, $primary->safe_psql($db, $samples . qq{
-	SELECT 'tq.' || c.name, CASE WHEN c.needs IS NULL THEN 'owner' ELSE c.does END, CASE WHEN EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname = c.name AND prokind = 'p') THEN 'CALL' ELSE 'SELECT * FROM' END
-		|| format(' tq.%s(%s)', c.name, pg_temp.fill(c.args, pg_temp.facts(c.state, 'p/s', jsonb_build_object('m', '$message'::text, 'credentials', '$credentials'::text))))
+	SELECT c.schema || '.' || c.name, CASE WHEN c.needs IS NULL THEN 'owner' ELSE c.does END, CASE WHEN EXISTS (SELECT FROM pg_proc WHERE pronamespace = c.schema AND proname = c.name AND prokind = 'p') THEN 'CALL' ELSE 'SELECT * FROM' END
+		|| format(' %s.%s(%s)', c.schema, c.name, pg_temp.fill(c.args, pg_temp.facts(c.state, 'p/s', jsonb_build_object('m', '$message'::text, 'credentials', '$credentials'::text))))
 	FROM call AS c ORDER BY n}))
 {
 	my ($name, $does, $call) = split /\|/, $row, 3;
@@ -93,8 +93,8 @@ my %more = (
 	set_queue => ["('p/d', '{\"paused\": true}')", "('p/new', '{}')"],
 	pause_queue => ["('p/d')", "('p/new')"],
 	resume_queue => ["('p/d')", "('p/new')"],
-	declare_worker => ["('p', 'd', 'g', 'w', '2100-01-01')", "('p', 'new', 'g', 'w', '2100-01-01')"],
-	worker_removed => ["('p', 'd', 'g', 'w')", "('p', 'd', 'g', 'w', 'gone')"],
+	declare_worker => ["('p/d', 'g', 'w', '2100-01-01')", "('p/new', 'g', 'w', '2100-01-01')"],
+	worker_removed => ["('p/d', 'g', 'w')", "('p/d', 'g', 'w', 'gone')"],
 	finish_artifact => ["($uploading, 0, 'public/a', $new)"],
 	redrive => ["($dead)"],
 	redrive_queue => ["('p/x')", "('p/new')"],
@@ -122,10 +122,10 @@ my %more = (
 );
 foreach my $name (keys %more)
 {
-	my $list = $write{"tq.$name"} // $read{"tq.$name"};
-	my ($verb) = $list->[0] =~ /^(CALL|SELECT \* FROM)/;
+	my ($list) = grep { defined } map { $write{"$_.$name"} // $read{"$_.$name"} } qw(tq tq_internal);
+	my ($begin) = $list->[0] =~ /^((?:CALL|SELECT \* FROM) \w+\.)/;
 
-	push @$list, map { "$verb tq.$name$_" } @{ $more{$name} };
+	push @$list, map { "$begin$name$_" } @{ $more{$name} };
 }
 
 # Functions that views call.
@@ -150,7 +150,7 @@ my %inner = (
 $read{"tq_internal.$_"} = ["SELECT * FROM tq_internal.$_$inner{$_}"] foreach keys %inner;
 
 # Answers that are of one server, or of the moment.
-my %own = map { $_ => 1 } qw(tq.slugid tq.slugid_in_bucket tq_internal.clock_now tq_internal.maintenance_activity tq.health tq.top tq_internal.waiters
+my %own = map { $_ => 1 } qw(tq.slugid tq_internal.slugid_in_bucket tq_internal.clock_now tq_internal.maintenance_activity tq.health tq.top tq_internal.waiters
   tq_internal.background_workers tq_internal.count_state tq_internal.expired_claims tq_internal.queue_counters tq_internal.may_see_statements tq.report_html tq.group_gantt);
 
 is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],

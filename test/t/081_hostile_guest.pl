@@ -152,7 +152,7 @@ foreach my $function ('pg_cancel_backend', 'pg_terminate_backend')
 	is(state_of_call("SELECT $function($pid)"), '42501', "$function() is refused");
 }
 is(state_of_call($_), '42501', "refused: $_") foreach ("ALTER DATABASE $db SET statement_timeout = 1", "ALTER DATABASE $db SET tq.maintenance = off", 'ALTER ROLE postgres SET lock_timeout = 1',
-	'ALTER ROLE guest SET tq.maintenance = off', 'ALTER SYSTEM SET tq.maintenance = off', 'SELECT pg_reload_conf()', 'SELECT tq.start_maintenance()', 'SELECT pg_switch_wal()',
+	'ALTER ROLE guest SET tq.maintenance = off', 'ALTER SYSTEM SET tq.maintenance = off', 'SELECT pg_reload_conf()', 'SELECT tq_internal.start_maintenance()', 'SELECT pg_switch_wal()',
 	'SET SESSION AUTHORIZATION postgres', 'SET ROLE tq_admin', 'SET ROLE postgres');
 $node->psql($db, $_, extra_params => [ '-U', 'guest' ]) foreach map { "ALTER ROLE guest SET $_" } 'statement_timeout = 1', 'lock_timeout = 1', 'idle_in_transaction_session_timeout = 1',
   'default_transaction_read_only = on', "search_path = 'pg_temp'", "default_transaction_isolation = 'serializable'";

@@ -66,7 +66,7 @@ ask("CALL tq_shard.add_shard('two', '$at dbname=s2')");
 ask("CALL tq_shard.add_shard('three', '$at dbname=s3')");
 is(ask('SELECT name, state, (SELECT sum(upper(r) - lower(r)) FROM unnest(buckets) AS r) FROM tq_shard.map()'),
 	"one|active|341\ntwo|active|342\nthree|active|341", 'each has a third of the buckets');
-is($node->safe_psql('s2', 'SELECT tq.buckets()'), ask(q{SELECT buckets FROM tq_shard.map() WHERE name = 'two'}), 'and knows it');
+is($node->safe_psql('s2', 'SELECT tq_internal.buckets()'), ask(q{SELECT buckets FROM tq_shard.map() WHERE name = 'two'}), 'and knows it');
 is(ask(q{SELECT count(*) FROM tq.statuses(string_to_array('} . join(',', split /\n/, $old) . q{', ',')::tq.slugid[])}), '40', 'old tasks are found, whatever their bucket');
 is(ask(q{SELECT count(*) FROM unnest(string_to_array('} . join(',', split /\n/, $old) . q{', ',')) AS t WHERE tq.status(t) ->> 'state' = 'pending'}), '40', 'each by itself');
 
@@ -138,7 +138,7 @@ for (my $n = 0; $n < 200 && $claims < 100; $n++)
 is($claims, 100, 'all are claimed');
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/many', 'g', 'w', 17)}), '0', 'and no more');
 
-# Each call of tq.claim_lines() on a shard is counted there.
+# Each call of tq_internal.claim_lines() on a shard is counted there.
 sub asked { return $node->safe_psql($_[0], q{SELECT sum(calls) FROM pg_stat_user_functions WHERE funcname = 'claim_lines'}); }
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET track_functions = 'all'") foreach ('s1', 's2', 's3');
 $node->safe_psql('s2', q{SELECT tq.enqueue_tasks('app/one', array_fill('{}'::jsonb, ARRAY[60]))});
@@ -273,7 +273,7 @@ is(ask("SELECT count(*) FROM tq.statuses($array)"), '60', 'and keeps the old one
 like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" has tasks/, 'it is not removed before they are gone');
 # A group without tasks stays until it expires.
 $node->safe_psql('s2', q{SELECT tq.delete_task(task_id) FROM tq.task_overview; DELETE FROM tq_internal.task_group});
-is($node->safe_psql('s2', q{SELECT count(*) FROM tq.bucket_counts()}), '0', 'they are gone');
+is($node->safe_psql('s2', q{SELECT count(*) FROM tq_internal.bucket_counts()}), '0', 'they are gone');
 ask(q{CALL tq_shard.remove_shard('two')});
 is(ask(q{SELECT string_agg(name, ',') FROM tq_shard.map()}), 'one,three', 'removed');
 is(ask(q{SELECT count(*) FROM tq_shard.status() WHERE reachable}), '2', 'status()');

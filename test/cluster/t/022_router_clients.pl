@@ -22,7 +22,7 @@ my $document = slurp_file("$FindBin::RealBin/../../../doc/scaling.md");
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach ('router', @shards);
 $node->safe_psql($_, 'CREATE EXTENSION tq') foreach @shards;
 $node->safe_psql('router', 'CREATE EXTENSION tq_shard CASCADE');
-my $group = $node->safe_psql('s1', q{SELECT tq.enqueue('app/old', task_id => tq.slugid_in_bucket(1000))});
+my $group = $node->safe_psql('s1', q{SELECT tq.enqueue('app/old', task_id => tq_internal.slugid_in_bucket(1000))});
 $node->safe_psql('router', "CALL tq_shard.add_shard('$_', '$at dbname=$_')") foreach @shards;
 
 sub program

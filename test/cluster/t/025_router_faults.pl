@@ -63,7 +63,7 @@ sub run_input
 
 run_input('direct', $input);
 is(run_input('s1', $before) =~ s/^(?!.*ERROR).*\n//gmr, '', 'the tasks and queues of bad_input.sql');
-$node->safe_psql('s1', q{SELECT tq.set_buckets('{[0,512)}')});		# which the helper has reset
+$node->safe_psql('s1', q{SELECT tq_internal.set_buckets('{[0,512)}')});		# which the helper has reset
 cmp_ok($node->safe_psql('direct', q{SELECT count(*) FROM asked WHERE code <> 'ok'}), '>', 1000, 'its statements');
 
 # The statements that fail in the database with tq, through the router.
@@ -183,20 +183,20 @@ my $hostile = q{CREATE SCHEMA hostile; SET search_path = hostile, pg_catalog, pu
 
 # A transaction that was open has a task in a bucket that moves; the rest has none.
 my $open = $node->background_psql('s2', on_error_stop => 0);
-my $late = $open->query(q{BEGIN; SELECT tq.enqueue('app/late', task_id => tq.slugid_in_bucket(1023))});
+my $late = $open->query(q{BEGIN; SELECT tq.enqueue('app/late', task_id => tq_internal.slugid_in_bucket(1023))});
 my ($out, $error) = ('', '');
 my $adding = IPC::Run::start([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($router), '-c', $hostile, '-c', "CALL tq_shard.add_shard('three', '$at dbname=s3')" ], '<', \undef, '>', \$out, '2>', \$error);
-$node->poll_query_until('s2', q{SELECT NOT tq.buckets() @> 1023}) or die 'no bucket is taken';
-my $moving = refused(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1023))});
+$node->poll_query_until('s2', q{SELECT NOT tq_internal.buckets() @> 1023}) or die 'no bucket is taken';
+my $moving = refused(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(1023))});
 like($moving, qr/TQ409: .*belongs to another shard/, 'a new group in a bucket that is moved');
 like($moving, qr/HINT: .*is being moved.*repeat the call/, 'the error says that the call is to be repeated');
-is($node->safe_psql('s3', q{SELECT tq.buckets() IS NULL}), 't', 'the other shard has not got it');
+is($node->safe_psql('s3', q{SELECT tq_internal.buckets() IS NULL}), 't', 'the other shard has not got it');
 $open->query('COMMIT');
 $open->quit;
 IPC::Run::finish($adding) or fail("add_shard: $error");
 is($error, '', 'a superuser with a hostile search_path adds a shard');
-my $lost = $node->safe_psql('s3', 'SELECT tq.buckets()');
-my $used = "SELECT COALESCE(range_agg(int4range(b, b + 1)), '{}') * '$lost' FROM (SELECT tq.bucket(task_id) AS b FROM tq_internal.task UNION SELECT tq.bucket(task_group_id) FROM tq_internal.task_group) AS u";
+my $lost = $node->safe_psql('s3', 'SELECT tq_internal.buckets()');
+my $used = "SELECT COALESCE(range_agg(int4range(b, b + 1)), '{}') * '$lost' FROM (SELECT tq_internal.bucket(task_id) AS b FROM tq_internal.task UNION SELECT tq_internal.bucket(task_group_id) FROM tq_internal.task_group) AS u";
 is(ask(q{SELECT string_agg(name || ' ' || old_buckets::text, ' ' ORDER BY name) FROM tq_shard.map()}),
 	join(' ', 'one', $node->safe_psql('s1', $used), 'three {} two', $node->safe_psql('s2', $used)), 'only buckets with tasks are looked up at their old shards');
 is(ask(q{SELECT old_buckets @> 1023 FROM tq_shard.map() WHERE name = 'two'}), 't', 'among them that of the transaction that was open');
@@ -204,13 +204,13 @@ is(ask("SELECT tq.status('$late') ->> 'state'"), 'pending', 'what came last is f
 
 # ---- dependencies ----
 
-my ($here) = ask(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(300))});
-my $elsewhere = ask(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(600))});
+my ($here) = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(300))});
+my $elsewhere = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(600))});
 my $depends = refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')");
 like($depends, qr/TQ400: .*depends on tasks that do not exist/, 'a dependency on another shard');
 like($depends, qr/HINT: .*Bucket 600 of task "$elsewhere" belongs to another shard.*create it in the task group/, 'its hint says so');
 like(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')", 's1'), qr/HINT:  Bucket 600/, 'on the shard, too');
-unlike(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => ARRAY[tq.slugid_in_bucket(301)])"), qr/another shard/, 'a task that does not exist has the hint of that');
+unlike(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => ARRAY[tq_internal.slugid_in_bucket(301)])"), qr/another shard/, 'a task that does not exist has the hint of that');
 unlike(refused("SELECT tq.enqueue('app/mail', dependencies => '{nobody__QAGAAAAAAAAAAA}')", 'direct'), qr/another shard/, 'so has a database that is no shard');
 
 # ---- messages of a subscription that ended ----
@@ -266,7 +266,7 @@ is(ask(q{SELECT string_agg(p.proname, ', ') FROM pg_proc p WHERE p.pronamespace 
 # ---- a shard that does not answer ----
 
 $node->safe_psql('postgres', q{ALTER DATABASE s2 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's2' AND backend_type = 'client backend'});
-foreach my $call (q{tq.status(tq.slugid_in_bucket(1000))}, q{(tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}, q{tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
+foreach my $call (q{tq.status(tq_internal.slugid_in_bucket(1000))}, q{(tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}, q{tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
 {
 	like(refused("SELECT $call"), qr/ERROR:  08001: .*\[s2\] .*not currently accepting connections.*HINT:  The shard has done nothing/s, "08001: $call");
 }
@@ -282,7 +282,7 @@ $far->safe_psql('postgres', $_) foreach ('CREATE DATABASE f1', 'CREATE DATABASE 
 $far->safe_psql($_, 'CREATE EXTENSION tq') foreach ('f1', 'f2');
 ask("CALL tq_shard.add_shard('far', '$far_at dbname=f1')");
 my ($bucket) = ask(q{SELECT lower(buckets) FROM tq_shard.map() WHERE name = 'far'});
-my $far_task = ask("SELECT tq.enqueue('app/far', task_id => tq.slugid_in_bucket($bucket))");
+my $far_task = ask("SELECT tq.enqueue('app/far', task_id => tq_internal.slugid_in_bucket($bucket))");
 like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f2')"), qr/55000: this database is not shard "far"/, 'a connection to a database with other buckets');
 like(refused("CALL tq_shard.set_connection('far', '$at dbname=s1')"), qr/42710: this database is shard "one"/, 'to another shard');
 like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f3')"), qr/08001: .*\[f3\].*"f3" does not exist/, 'to a database that is not there');
@@ -314,7 +314,7 @@ $holder->query('COMMIT');
 $holder->quit;
 $node->safe_psql('router2', q{CALL tq_shard.drain_shard('t2')});
 is($node->safe_psql('router2', q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_shard.map()}), 't1 active {[0,1024)}, t2 draining {}', 'drain_shard() takes it back');
-is($node->safe_psql($_->[0], q{SELECT tq.buckets()}), $_->[1], "$_->[0] knows it") foreach ([ 't1', '{[0,1024)}' ], [ 't2', '{}' ]);
+is($node->safe_psql($_->[0], q{SELECT tq_internal.buckets()}), $_->[1], "$_->[0] knows it") foreach ([ 't1', '{[0,1024)}' ], [ 't2', '{}' ]);
 $node->safe_psql('router2', $_) foreach (q{CALL tq_shard.remove_shard('t2')}, "CALL tq_shard.add_shard('t3', '$at dbname=t3')");
 is($node->safe_psql('router2', q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_shard.map()}), 't1 active {[0,512)}, t3 active {[512,1024)}', 'and another one is added');
 

@@ -109,8 +109,8 @@ INSERT INTO given (payload) VALUES (jsonb_build_object('name', 'M' || convert_fr
 SQL
 is(differences('latin', 'to_latin'), '4|0|0', 'payloads as text arrive as they are');
 $node->safe_psql('latin', q{SELECT tq.enqueue_tasks('app/w', ARRAY['{"a": 1}', '{"a": 1}']::jsonb[])});
-like($node->safe_psql('latin', q{SET client_encoding = 'UTF8'; SELECT tq.claim_lines('app/w', 'g', 'w')}), qr/\t\{"a": 1\}\t$/, 'in lines as text');
-like($node->safe_psql('latin', q{SET client_encoding = 'LATIN1'; SELECT tq.claim_lines('app/w', 'g', 'w')}), qr/\tx[0-9a-f]+\t$/, 'to a client of its encoding, as bytes');
+like($node->safe_psql('latin', q{SET client_encoding = 'UTF8'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\t\{"a": 1\}\t$/, 'in lines as text');
+like($node->safe_psql('latin', q{SET client_encoding = 'LATIN1'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\tx[0-9a-f]+\t$/, 'to a client of its encoding, as bytes');
 
 # ---- several queues, credentials, outcomes ----
 
@@ -153,7 +153,7 @@ is(ask("SELECT run_id, outcome FROM tq_shard_internal.resolutions(ARRAY['$id', '
 # The last digit of a number, which is between 0 and 10000, and a string
 foreach my $of ('12345', '"xy"')
 {
-	my ($line) = $node->safe_psql('s1', "SET tq.credentials = off; BEGIN; SELECT tq.enqueue('app/v', '$of') IS NULL; SELECT tq.claim_lines('app/v', 'g', 'w'); ROLLBACK") =~ /^(.{22}\t.*)/m;
+	my ($line) = $node->safe_psql('s1', "SET tq.credentials = off; BEGIN; SELECT tq.enqueue('app/v', '$of') IS NULL; SELECT tq_internal.claim_lines('app/v', 'g', 'w'); ROLLBACK") =~ /^(.{22}\t.*)/m;
 
 	$line =~ s/\t$/\\t\\n/;
 	$line =~ s/\t/\\t/g;
@@ -166,15 +166,15 @@ foreach my $of ('12345', '"xy"')
 }
 
 # A shard that answers so is not passed over as one that does not answer.
-$node->safe_psql('s1', q{ALTER FUNCTION tq.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
-	CREATE FUNCTION tq.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
+$node->safe_psql('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
+	CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
 like(refused(q{SELECT * FROM tq.claim_work('app/w', 'g', 'w')}), qr/22P03: a shard has answered with invalid claims/, 'claim_work(): the error of the answer');
-$node->safe_psql('s1', q{DROP FUNCTION tq.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
+$node->safe_psql('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
 
 # Bytes of payloads are changed at random.  What is still a jsonb value can be read, compared
 # and hashed without another error; all else is refused.
 $node->safe_psql('s1', q{SELECT tq.enqueue_tasks('app/m', array_agg(payload ORDER BY n)) FROM given WHERE length(payload::text) < 2000});
-my $lines = $node->safe_psql('s1', q{SELECT string_agg(tq, '') FROM (SELECT tq.claim_lines('app/m', 'g', 'w', 400)) AS t (tq)});
+my $lines = $node->safe_psql('s1', q{SELECT string_agg(tq, '') FROM (SELECT tq_internal.claim_lines('app/m', 'g', 'w', 400)) AS t (tq)});
 my $mutate = <<'SQL';
 SELECT setseed(SEED / 1e6::float8) \g /dev/null
 CREATE FUNCTION pg_temp.mutate(lines text[], times int, OUT taken int, OUT refused int, OUT other text[]) LANGUAGE plpgsql AS $$
