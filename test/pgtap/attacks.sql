@@ -148,7 +148,7 @@ INSERT INTO attack_call SELECT name, call, needs <> '[[]]' FROM pg_temp.samples(
 -- Those that need the credentials of a claim are in 5.7.
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.prokind = 'f'
 		AND p.proname NOT IN (SELECT fn FROM attack_call UNION ALL SELECT name FROM call WHERE state IN ('published', 'claimed') OR needs IS NULL) ORDER BY 1), '{}', 'each function is called');
-CREATE FUNCTION pg_temp.whole(fn text) RETURNS text LANGUAGE sql AS $$ SELECT DISTINCT schema || '.' || name FROM call WHERE name = fn $$;
+CREATE FUNCTION pg_temp.whole(fn text) RETURNS text LANGUAGE sql AS $$ SELECT DISTINCT schema || '.' || name FROM call WHERE name = whole.fn $$;
 CREATE FUNCTION pg_temp.call(fn text, args text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
