@@ -32,6 +32,15 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO PUBLIC;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO PUBLIC;
 GRANT USAGE ON SCHEMA tq_internal TO PUBLIC;
+DO $$	-- a column of the type of a row would keep its table from being altered
+DECLARE
+	row_type pg_catalog.text;
+BEGIN
+	FOR row_type IN SELECT t.oid::pg_catalog.regtype FROM pg_catalog.pg_type t WHERE t.typnamespace = 'tq_internal'::pg_catalog.regnamespace AND t.typtype = 'c' LOOP
+		EXECUTE pg_catalog.format('REVOKE USAGE ON TYPE %s FROM PUBLIC', row_type);
+	END LOOP;
+END
+$$;
 GRANT EXECUTE ON FUNCTION	-- those that routers and tests call with the rights of a client, whose scopes they check
 	tq_internal.slugid_in_bucket(int), tq_internal.bucket(tq.slugid), tq_internal.buckets(), tq_internal.set_buckets(int4multirange),
 	tq_internal.buckets_settled(xid8), tq_internal.bucket_counts(), tq_internal.has_task(tq.slugid), tq_internal.has_task_group(tq.slugid),
