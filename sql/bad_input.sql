@@ -56,13 +56,13 @@ INSERT INTO argument (fn, arg, good) VALUES
 
 \set ECHO all
 UPDATE argument AS a SET proc = p.oid
-	FROM pg_proc AS p LEFT JOIN call AS c ON p.pronamespace = c.schema AND c.name = p.proname AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names
+	FROM pg_proc AS p LEFT JOIN call AS c ON p.pronamespace = c.schema::regnamespace AND c.name = p.proname AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names
 	WHERE a.fn = c.fn OR (p.pronamespace = 'tq_internal'::regnamespace AND a.fn = p.proname);
 
 \set ECHO all
 -- Functions that are not in the manifest, and functions of the manifest that are not in the catalog: none
 SELECT proname FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname NOT IN (SELECT name FROM call);
-SELECT name FROM call WHERE NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = schema AND proname = name AND coalesce(proargnames[1:pronargs], '{}') = names);
+SELECT name FROM call WHERE NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = schema::regnamespace AND proname = name AND coalesce(proargnames[1:pronargs], '{}') = names);
 
 -- The call with one argument replaced; name/2 is the second form of a function
 -- CALL may return nothing, which EXECUTE ... INTO refuses.

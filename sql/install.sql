@@ -16,7 +16,7 @@ WHERE extname = 'tq';
 -- Functions of schema tq that are not in src/sql/functions, or only there: none
 CREATE TEMP VIEW described AS
 	SELECT c.fn, p.oid FROM call AS c
-		JOIN pg_proc AS p ON p.pronamespace = c.schema AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names;
+		JOIN pg_proc AS p ON p.pronamespace = c.schema::regnamespace AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names;
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND oid NOT IN (SELECT oid FROM described);
 SELECT fn FROM call WHERE fn NOT IN (SELECT fn FROM described);
 

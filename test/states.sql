@@ -65,7 +65,7 @@ CREATE FUNCTION pg_temp.samples(queue text) RETURNS TABLE (n int, fn text, name 
 	SELECT c.n, c.fn, c.name, p.oid, format(CASE p.prokind WHEN 'p' THEN 'CALL %s.%s(%s)' ELSE 'SELECT * FROM %s.%s(%s)' END, c.schema, c.name, pg_temp.fill(c.args, f)),
 		c.does, pg_temp.fill(c.needs::text, f)::jsonb, c.class, c.audited
 	FROM call AS c JOIN state AS s ON s.name = c.state AND s.statement IS NOT NULL
-		JOIN pg_proc AS p ON p.pronamespace = c.schema AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names,
+		JOIN pg_proc AS p ON p.pronamespace = c.schema::regnamespace AND p.proname = c.name AND coalesce(p.proargnames[1:p.pronargs], '{}') = c.names,
 		pg_temp.facts(c.state, queue) AS f
 	WHERE NOT c.alone
 	ORDER BY c.n

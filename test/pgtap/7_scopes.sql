@@ -45,8 +45,8 @@ UPDATE rule SET call = format('SELECT 1 / (SELECT count(*) FROM (%s) AS r WHERE 
 
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
 		AND p.proname NOT IN (SELECT name FROM call) ORDER BY 1), '{}', '7.2 every function is in the table');
-SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema) ORDER BY 1), '{}', '7.2 and nothing else');
-SELECT is(array(SELECT fn FROM call JOIN pg_proc ON pronamespace = schema AND proname = name
+SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema::regnamespace) ORDER BY 1), '{}', '7.2 and nothing else');
+SELECT is(array(SELECT fn FROM call JOIN pg_proc ON pronamespace = schema::regnamespace AND proname = name
 		WHERE name NOT IN (SELECT fn FROM rule) AND prokind <> 'p' AND state NOT IN ('claimed', 'published') AND needs IS NOT NULL), '{}', '7.2 nor is another one tested elsewhere');
 
 -- Then others.  <x> is the id of task or group x, DEF a definition.

@@ -80,7 +80,7 @@ INSERT INTO other VALUES
 
 SELECT is(array(SELECT DISTINCT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.proname NOT IN (SELECT name FROM call) ORDER BY 1), '{}',
 	'8.6 every function is in one of the tables');
-SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema) ORDER BY 1), '{}', '8.6 and nothing else');
+SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = schema::regnamespace) ORDER BY 1), '{}', '8.6 and nothing else');
 SELECT is((SELECT count(*) FROM call GROUP BY fn HAVING count(*) > 1), NULL, '8.6 nor twice');
 
 -- Replaces <x> by the id of x, and DEF by a definition.

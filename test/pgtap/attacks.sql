@@ -341,7 +341,7 @@ SELECT is(array(SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnames
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE') ORDER BY 1),
 	array(SELECT name FROM call WHERE needs IS NULL ORDER BY 1), 'each function of schema tq but those of the owner');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND has_function_privilege('fresh', p.oid, 'EXECUTE')
-	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$'), array(SELECT 'is_awaited' UNION ALL SELECT name FROM call WHERE schema = 'tq_internal'::regnamespace ORDER BY 1), 'of the inner ones those of type slugid, what a dump needs, and those of routers and tests');
+	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$' ORDER BY 1), array(SELECT 'is_awaited' UNION ALL SELECT name FROM call WHERE schema = 'tq_internal' ORDER BY 1), 'of the inner ones those of type slugid, what a dump needs, and those of routers and tests');
 SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'CREATE'), 'true/false/false', 'schemas: no CREATE');
 SELECT is(array(SELECT t.oid::regtype::text FROM pg_type AS t WHERE t.typnamespace = 'tq_internal'::regnamespace AND t.typtype NOT IN ('c', 'b')), '{}', 'no type but row types and arrays in the inner schema');
 SELECT is(array(SELECT DISTINCT proowner::regrole::text FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
@@ -384,7 +384,7 @@ SELECT is(pg_temp.created_after('ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO
 		SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND CASE WHEN c.relkind IN ('r', 'v') THEN
 				has_table_privilege('mallory', c.oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER') WHEN c.relkind = 'S' THEN has_sequence_privilege('mallory', c.oid, 'USAGE,SELECT,UPDATE') END
 		UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proname !~ '^slugid_' AND has_function_privilege('mallory', p.oid, 'EXECUTE')
-			AND NOT EXISTS (SELECT FROM call WHERE schema::text = 'tq_internal' AND name = p.proname)
+			AND NOT EXISTS (SELECT FROM call WHERE schema = 'tq_internal' AND name = p.proname)
 		UNION ALL SELECT 'tq_internal.start_maintenance' WHERE has_function_privilege('mallory', 'tq_internal.start_maintenance()', 'EXECUTE')
 		UNION ALL SELECT n.nspname::text FROM pg_namespace AS n WHERE n.nspname = 'tq_internal' AND has_schema_privilege('mallory', n.oid, 'CREATE')
 		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited', 'default privileges of the owner');

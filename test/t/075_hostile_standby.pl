@@ -48,7 +48,7 @@ my (%write, %read, %owner);
 
 $primary->safe_psql($db, "$samples SET cron.database_name = 'elsewhere'; SET client_min_messages = error; SELECT pg_temp.reach_all('p/s')");
 foreach my $row (split /\n/, $primary->safe_psql($db, $samples . qq{
-	SELECT c.schema || '.' || c.name, CASE WHEN c.needs IS NULL THEN 'owner' ELSE c.does END, CASE WHEN EXISTS (SELECT FROM pg_proc WHERE pronamespace = c.schema AND proname = c.name AND prokind = 'p') THEN 'CALL' ELSE 'SELECT * FROM' END
+	SELECT c.schema || '.' || c.name, CASE WHEN c.needs IS NULL THEN 'owner' ELSE c.does END, CASE WHEN EXISTS (SELECT FROM pg_proc WHERE pronamespace = c.schema::regnamespace AND proname = c.name AND prokind = 'p') THEN 'CALL' ELSE 'SELECT * FROM' END
 		|| format(' %s.%s(%s)', c.schema, c.name, pg_temp.fill(c.args, pg_temp.facts(c.state, 'p/s', jsonb_build_object('m', '$message'::text, 'credentials', '$credentials'::text))))
 	FROM call AS c ORDER BY n}))
 {
