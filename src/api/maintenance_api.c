@@ -40,6 +40,7 @@ PG_FUNCTION_INFO_V1(tq_state_name_sql);
 PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
 PG_FUNCTION_INFO_V1(tq_priority_name_sql);
+PG_FUNCTION_INFO_V1(tq_storage_name_sql);
 
 /* A step of a pass, and how many tasks it changed. */
 typedef struct StepWork
@@ -439,4 +440,12 @@ Datum
 tq_priority_name_sql(PG_FUNCTION_ARGS)
 {
 	return return_name(fcinfo, tq_priority_name(PG_GETARG_INT32(0)));
+}
+
+/* storage_name(storage_type int) -> text */
+Datum
+tq_storage_name_sql(PG_FUNCTION_ARGS)
+{
+	return return_name(fcinfo,
+					   tq_storage_name((TqStorage) PG_GETARG_INT32(0)));
 }

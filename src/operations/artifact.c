@@ -1,12 +1,12 @@
 /*
  * artifact.c
- *	  Artifacts of runs: creation, the end of an upload, reading.
+ *	  Artifacts of runs: creation, the end of an upload.
  *
  * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still accepts
- * artifacts, when a repeated creation is compatible with the first, and where
- * links lead.  artifact_request.c checks what a request may contain,
- * artifact_table.c has the rows and their locks, and maintenance.c deletes expired
- * artifacts.
+ * artifacts, and when a repeated creation is compatible with the first.
+ * artifact_request.c checks what a request may contain, artifact_table.c has the
+ * rows and their locks, maintenance.c deletes expired artifacts, and
+ * src/sql/artifacts.sql reads them.
  *
  * Of the storage types, blob and object name a location to which content is
  * uploaded under an id, and are present once the upload is finished; inline
@@ -337,7 +337,7 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 		announce(task, &artifact);
 }
 
-/* ---- reading ---- */
+/* ---- runs that artifacts are of ---- */
 
 /*
  * Returns the number of the last run in any state, or raises TQ404 if there is
@@ -367,220 +367,27 @@ tq_artifact_check_run(const TqTask *task, int run_id)
 }
 
 /*
- * Returns an artifact that is present, in *artifact, or raises TQ404.  An
- * artifact that says why there is no content counts as present.
- */
-static void
-find_present(const TqTask *task, int run_id, const char *name, bool whole,
-			 TqArtifact *artifact)
-{
-	if (!tq_artifact_find(task->id, run_id, name, whole, artifact))
-	{
-		tq_artifact_check_run(task, run_id);
-		refuse_missing(task, run_id, name, NEVER_CREATED);
-	}
-	if (!artifact->present)
-		refuse_missing(task, run_id, name,
-					   "Its upload has not been finished.");
-}
-
-static void
-check_not_expired(const TqTask *task, const TqArtifact *artifact,
-				  TimestampTz now)
-{
-	if (artifact->expires < now)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_EXPIRED),
-				 errmsg("%s has expired",
-						tq_artifact_label(&task->task_id, artifact->run_id,
-										  artifact->name)),
-				 errdetail("It expired at %s.",
-						   tq_clock_text(artifact->expires)),
-				 errhint("Run the task again if you need it.")));
-}
-
-static void
-refuse_error(const TqTask *task, const TqArtifact *artifact)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_ERROR_ARTIFACT),
-			 errmsg("%s is an error",
-					tq_artifact_label(&task->task_id, artifact->run_id,
-									  artifact->name)),
-			 errdetail("%s: %s", tq_json_get_text(artifact->details, "reason"),
-					   tq_json_get_text(artifact->details, "message")),
-			 errhint(
-				 "The worker could not create it; look at the task's log.")));
-}
-
-/* Raises the error that names a cycle of links. */
-static void
-refuse_cycle(const TqTask *task, int run_id, List *names, const char *again)
-{
-	StringInfoData chain;
-	ListCell *cell;
-
-	initStringInfo(&chain);
-	foreach(cell, names)
-		tq_error_list(&chain, " -> ", tq_error_clip(lfirst(cell)));
-	tq_error_list(&chain, " -> ", tq_error_clip(again));
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("%s links to itself",
-					tq_artifact_label(&task->task_id, run_id, again)),
-			 errdetail("The links are %s.", chain.data),
-			 errhint("Ask for an artifact that is not a link, or run the task "
-					 "again.")));
-}
-
-static bool
-is_among(List *names, const char *name)
-{
-	ListCell *cell;
-
-	foreach(cell, names)
-	{
-		if (strcmp(lfirst(cell), name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Returns the artifact that a name leads to, in *artifact.  Links are followed
- * within the run; the artifact at each hop must exist and not have expired.
- */
-void
-tq_artifact_get(const TqTask *task, int run_id, const char *name,
-				TimestampTz now, TqArtifact *artifact)
-{
-	List *names = NIL;
-
-	for (;;)
-	{
-		tq_access_require(tq_need("queue:get-artifact:%s", name));
-		find_present(task, run_id, name, true, artifact);
-		check_not_expired(task, artifact, now);
-		if (artifact->storage != TQ_STORAGE_LINK)
-			break;
-		names = lappend(names, unconstify(char *, name));
-		name = tq_json_get_text(artifact->details, "artifact");
-		if (is_among(names, name))
-			refuse_cycle(task, run_id, names, name);
-		CHECK_FOR_INTERRUPTS();
-	}
-	if (artifact->storage == TQ_STORAGE_ERROR)
-		refuse_error(task, artifact);
-}
-
-/*
- * Returns an artifact without its details, in *artifact.  Links are not
- * followed, and an expired artifact is found as long as its row exists.
- */
-void
-tq_artifact_look_up(const TqTask *task, int run_id, const char *name,
-					TqArtifact *artifact)
-{
-	find_present(task, run_id, name, false, artifact);
-}
-
-/* ---- JSON ---- */
-
-/* Adds the name under which uploaded content is to be stored. */
-static void
-add_object_name(JsonbParseState **state, const TqTask *task,
-				const TqArtifact *artifact)
-{
-	tq_json_add_text(state, "name",
-					 psprintf("t/%s/%d/%s", tq_slug_text(&task->task_id),
-							  artifact->run_id, artifact->name));
-}
-
-static void
-add_detail(JsonbParseState **state, const TqArtifact *artifact,
-		   const char *key)
-{
-	JsonbValue *value = tq_json_get(artifact->details, key);
-
-	if (value == NULL)
-		return;
-	tq_json_key(state, key);
-	pushJsonbValue(state, WJB_VALUE, value);
-}
-
-static void
-begin(JsonbParseState **state, const TqArtifact *artifact)
-{
-	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_text(state, "storageType", tq_storage_name(artifact->storage));
-}
-
-/*
- * Returns the result of artifact_info(): Taskcluster's keys and no others
- * (doc/spec/taskcluster.md 2.15).
- */
-Jsonb *
-tq_artifact_info_json(const TqArtifact *artifact)
-{
-	JsonbParseState *state = NULL;
-
-	begin(&state, artifact);
-	tq_json_add_text(&state, "name", artifact->name);
-	tq_json_add_time(&state, "expires", artifact->expires);
-	tq_json_add_text(&state, "contentType", artifact->content_type);
-	if (artifact->content_length >= 0)
-		tq_json_add_int(&state, "contentLength", artifact->content_length);
-	return tq_json_end(&state);
-}
-
-/*
  * Returns the result of create_artifact(), with the location to which content
  * has to be uploaded, if any.
  */
 Jsonb *
 tq_artifact_created_json(const TqNamedTask *named, const TqArtifact *artifact)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
+	const char *upload = tq_json_get_text(artifact->details, "uploadId");
 
-	begin(&state, artifact);
+	tq_json_add_text(&state, "storageType",
+					 tq_storage_name(artifact->storage));
 	if (tq_artifact_is_uploaded(artifact->storage))
 	{
-		add_object_name(&state, &named->task, artifact);
+		tq_json_add_text(&state, "name",
+						 psprintf("t/%s/%d/%s",
+								  tq_slug_text(&named->task.task_id),
+								  artifact->run_id, artifact->name));
 		tq_json_add_text(&state, "projectId", named->project_id);
-		add_detail(&state, artifact, "uploadId");
+		if (upload != NULL)
+			tq_json_add_text(&state, "uploadId", upload);
 		tq_json_add_time(&state, "expires", artifact->expires);
-	}
-	return tq_json_end(&state);
-}
-
-/*
- * Returns the result of get_artifact().  Links have been followed and errors
- * raised.
- */
-Jsonb *
-tq_artifact_content_json(const TqTask *task, const TqArtifact *artifact)
-{
-	JsonbParseState *state = NULL;
-
-	begin(&state, artifact);
-	switch (artifact->storage)
-	{
-		case TQ_STORAGE_BLOB:
-		case TQ_STORAGE_OBJECT:
-			add_object_name(&state, task, artifact);
-			add_detail(&state, artifact, "uploadId");
-			break;
-		case TQ_STORAGE_REFERENCE:
-			add_detail(&state, artifact, "url");
-			break;
-		case TQ_STORAGE_INLINE:
-			tq_json_add_text(&state, "contentType", artifact->content_type);
-			add_detail(&state, artifact, "content");
-			break;
-		case TQ_STORAGE_NONE:
-		case TQ_STORAGE_ERROR:
-		case TQ_STORAGE_LINK:
-			break;
 	}
 	return tq_json_end(&state);
 }

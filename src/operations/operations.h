@@ -33,7 +33,7 @@ extern bool tq_artifact_is_uploaded(TqStorage storage);
 extern char *tq_artifact_label(const TqSlug *task_id, int run_id,
 							   const char *name);
 
-/* ---- artifact.c: creates artifacts, ends uploads, reads ---- */
+/* ---- artifact.c: creates artifacts, ends uploads ---- */
 
 extern TqNamedTask *tq_artifact_create(const TqSlug *task_id,
 									   TqArtifact *artifact, bool is_allowed,
@@ -43,14 +43,7 @@ extern void tq_artifact_finish(const TqSlug *task_id, int run_id,
 							   bool is_allowed);
 extern int tq_artifact_latest_run(const TqTask *task);
 extern void tq_artifact_check_run(const TqTask *task, int run_id);
-extern void tq_artifact_get(const TqTask *task, int run_id, const char *name,
-							TimestampTz now, TqArtifact *artifact);
-extern void tq_artifact_look_up(const TqTask *task, int run_id,
-								const char *name, TqArtifact *artifact);
-extern Jsonb *tq_artifact_info_json(const TqArtifact *artifact);
 extern Jsonb *tq_artifact_created_json(const TqNamedTask *named,
-									   const TqArtifact *artifact);
-extern Jsonb *tq_artifact_content_json(const TqTask *task,
 									   const TqArtifact *artifact);
 
 /* ---- redrive.c: runs dead letters again, or discards them ---- */

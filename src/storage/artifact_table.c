@@ -29,9 +29,6 @@
 #include "columns.h"
 #include "tasks.h"
 
-static TqRelation artifact_table = TQ_RELATION("artifact");
-static TqRelation artifact_by_name = TQ_RELATION("artifact_pkey");
-
 TQ_NUMBERS(TQ_ARTIFACT_COLUMNS, artifact);
 
 static TqStatement lock_run =
@@ -54,11 +51,6 @@ static TqStatement lock_whole = TQ_STATEMENT(
 	"SELECT a.* FROM tq_internal.artifact a"
 	" WHERE a.task = $1 AND a.run_id = $2 AND a.name = $3 FOR UPDATE",
 	INT8OID, INT4OID, TEXTOID);
-
-static TqStatement list_brief = TQ_STATEMENT(
-	"SELECT a.* FROM tq_internal.artifact a WHERE a.task = $1 AND a.run_id = $2"
-	" AND a.name COLLATE \"C\" > $3 ORDER BY a.name COLLATE \"C\" LIMIT $4",
-	INT8OID, INT4OID, TEXTOID, INT4OID);
 
 static TqStatement delete_expired = TQ_STATEMENT(
 	"WITH old AS MATERIALIZED (SELECT a.task, a.run_id, a.name FROM tq_internal.artifact a"
@@ -143,31 +135,7 @@ tq_row_length(TupleTableSlot *slot, int column)
 	return isnull ? -1 : DatumGetInt64(value);
 }
 
-static void
-read_brief(TupleTableSlot *slot, void *artifact)
-{
-	TqArtifact *row = artifact;
-
-	TQ_ARTIFACT_BRIEF(TQ_GET, artifact);
-	row->details = NULL;
-}
-
 TQ_READER(read_whole, TqArtifact, TQ_ARTIFACT_COLUMNS, artifact)
-
-/*
- * Reads an artifact, with its details if `whole`; returns false if there is
- * none.
- */
-bool
-tq_artifact_find(int64 task, int run_id, const char *name, bool whole,
-				 TqArtifact *artifact)
-{
-	return tq_scan_read(tq_scan_open(&artifact_table, &artifact_by_name, 3,
-									 NULL),
-						Int64GetDatum(task), Int16GetDatum(run_id),
-						CStringGetTextDatum(name),
-						whole ? read_whole : read_brief, artifact);
-}
 
 /*
  * Locks an artifact and reads it with its details; returns false if there is
@@ -181,21 +149,6 @@ tq_artifact_lock(int64 task, int run_id, const char *name,
 					   TQ_VALUES(Int64GetDatum(task), Int32GetDatum(run_id),
 								 CStringGetTextDatum(name)),
 					   read_whole, artifact);
-}
-
-/*
- * Returns a page of a run's artifacts in order of their names, beginning after
- * the name `after`; '' is before every name.
- */
-TqArtifact *
-tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
-					int *found)
-{
-	Datum values[4] = {Int64GetDatum(task), Int32GetDatum(run_id),
-					   CStringGetTextDatum(after), Int32GetDatum(max)};
-
-	return tq_spi_read_all(&list_brief, values, read_brief, sizeof(TqArtifact),
-						   found);
 }
 
 /*

@@ -178,7 +178,7 @@
 	X(t, task, int64, task)                                                   \
 	X(t, queue, int32, queue)                                                 \
 	X(t, state, int16, state)
-#define TQ_ARTIFACT_BRIEF(X, t)                                               \
+#define TQ_ARTIFACT_COLUMNS(X, t)                                             \
 	X(t, task, int64, task)                                                   \
 	X(t, expires, time, expires)                                              \
 	X(t, content_length, length, content_length)                              \
@@ -186,9 +186,7 @@
 	X(t, storage_type, int16, storage)                                        \
 	X(t, present, bool, present)                                              \
 	X(t, name, text, name)                                                    \
-	X(t, content_type, text, content_type)
-#define TQ_ARTIFACT_COLUMNS(X, t)                                             \
-	TQ_ARTIFACT_BRIEF(X, t)                                                   \
+	X(t, content_type, text, content_type)                                    \
 	X(t, details, varlena, details)
 
 #define TQ_TICK_COLUMNS(X, t)                                                 \
