@@ -1,81 +1,82 @@
 /*
  * queue_settings_api.c
- *	  SQL functions that set task queues, pause and resume them
- *	  (doc/spec/policy.md 6).
+ *	  What the bodies of functions about settings of queues call
+ *	  (src/sql/settings.sql, doc/spec/policy.md 6).
  */
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "../operations/operations.h"
-#include "../rules/rules.h"
+#include "../core/policy.h"
+#include "../lifecycle/lifecycle.h"
+#include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"
 
-PG_FUNCTION_INFO_V1(tq_set_queue);
-PG_FUNCTION_INFO_V1(tq_pause_queue);
-PG_FUNCTION_INFO_V1(tq_resume_queue);
-PG_FUNCTION_INFO_V1(tq_get_queue_settings);
+PG_FUNCTION_INFO_V1(tq_sql_check_settings);
+PG_FUNCTION_INFO_V1(tq_sql_settings_changed);
 
-/*
- * set_queue(task_queue_id text, settings jsonb) -> all settings of the queue.
- * Keys are merged with those that it has; null removes one.
- */
-Datum
-tq_set_queue(PG_FUNCTION_ARGS)
+static void
+refuse(const char *queue_name, const char *fault)
 {
-	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	Jsonb *changes = tq_arg_jsonb(fcinfo, 1, "settings");
-	Jsonb *settings;
-
-	tq_call_begin(false);
-	tq_access_require(tq_need("queue:set-queue:%s", queue));
-	settings = tq_spi_keep(tq_queue_set(queue, changes));
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_JSONB_P(settings);
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid settings of queue \"%s\"", queue_name),
+					errdetail("They %s.", fault),
+					errhint("Correct them; a key that is null is removed.")));
 }
 
-static Jsonb *
-pause_or_resume(FunctionCallInfo fcinfo, bool pause)
+/* Checks the default policy as that of a task with its retries. */
+static void
+check_policy(const char *queue_name, const Jsonb *policy)
 {
-	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	Jsonb *settings;
+	TqGivenPolicy given;
+	const char *fault = tq_policy_parse(policy, &given);
 
-	tq_call_begin(false);
-	tq_access_require(tq_need("queue:pause-queue:%s", queue));
-	settings = tq_spi_keep(tq_queue_pause(queue, pause));
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	return settings;
+	if (fault == NULL)
+		fault = tq_policy_fault(&given.policy,
+								given.retries == TQ_OFF ? 0 : given.retries,
+								tq_max_runs);
+	if (fault != NULL)
+		refuse(queue_name,
+			   psprintf("must have a \"policy\" that is one, which %s",
+						fault));
 }
 
-/* pause_queue(task_queue_id text) -> all settings of the queue */
-Datum
-tq_pause_queue(PG_FUNCTION_ARGS)
+static void
+check(const char *queue_name, const Jsonb *settings)
 {
-	PG_RETURN_JSONB_P(pause_or_resume(fcinfo, true));
+	TqGivenSettings given;
+	const char *fault = tq_queue_settings_parse(settings, &given);
+
+	if (fault != NULL)
+		refuse(queue_name, fault);
+	if (given.policy != NULL)
+		check_policy(queue_name, given.policy);
 }
 
-/* resume_queue(task_queue_id text) -> all settings of the queue */
+/* check_settings(task_queue_id text, settings jsonb): raises TQ400 */
 Datum
-tq_resume_queue(PG_FUNCTION_ARGS)
+tq_sql_check_settings(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(pause_or_resume(fcinfo, false));
+	check(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_JSONB_P(1));
+	PG_RETURN_VOID();
 }
 
-/* get_queue_settings(task_queue_id text) -> as they were given; {}: none */
+/* settings_changed(queue int): the limits, gates and waiters of a queue */
 Datum
-tq_get_queue_settings(PG_FUNCTION_ARGS)
+tq_sql_settings_changed(PG_FUNCTION_ARGS)
 {
-	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	Jsonb *settings;
+	int32 queue = PG_GETARG_INT32(0);
+	TimestampTz now = tq_clock_now();
 
-	tq_call_begin(true);
-	tq_access_require(tq_need("queue:get-task-queue:%s", queue));
-	settings = tq_spi_keep(tq_queue_get_settings(queue));
-	tq_call_end();
-	PG_RETURN_JSONB_P(settings);
+	tq_spi_begin_part();
+	tq_limits_begin(queue);
+	tq_gates_settings_changed(queue, now);
+	tq_request_cycle(now);
+	tq_wait_note_opened(queue);
+	tq_spi_end_part();
+	PG_RETURN_VOID();
 }

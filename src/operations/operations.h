@@ -138,12 +138,6 @@ extern int tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids,
 							   int n, TimestampTz now);
 extern int64 tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now);
 
-/* ---- queue_ops.c: changes the settings of a queue, pauses, resumes ---- */
-
-extern Jsonb *tq_queue_set(const char *queue_name, Jsonb *changes);
-extern Jsonb *tq_queue_pause(const char *queue_name, bool pause);
-extern Jsonb *tq_queue_get_settings(const char *queue_name);
-
 /* ---- worker.c: resolves the runs of a worker that was removed ---- */
 
 extern TqReport *tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now,

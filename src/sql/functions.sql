@@ -474,22 +474,6 @@ CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C;
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
 
-CREATE FUNCTION tq.set_queue(task_queue_id text, settings jsonb) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_set_queue' LANGUAGE C;
-COMMENT ON FUNCTION tq.set_queue(text, jsonb) IS 'change settings of a queue: limits, timeouts, retention, default policy; null removes one; returns all';
-
-CREATE FUNCTION tq.get_queue_settings(task_queue_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_queue_settings' LANGUAGE C;
-COMMENT ON FUNCTION tq.get_queue_settings(text) IS 'settings of a queue, as they were given; {}: none';
-
-CREATE FUNCTION tq.pause_queue(task_queue_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_pause_queue' LANGUAGE C;
-COMMENT ON FUNCTION tq.pause_queue(text) IS 'hand out no tasks of a queue until resume_queue(); nothing is lost, and time goes on';
-
-CREATE FUNCTION tq.resume_queue(task_queue_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_resume_queue' LANGUAGE C;
-COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue again, first to the workers that wait';
-
 -- ---------------------------------------------------------------------------
 -- Maintenance
 -- ---------------------------------------------------------------------------

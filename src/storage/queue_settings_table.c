@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -22,21 +21,6 @@
 TQ_NUMBERS(TQ_QUEUE_SETTINGS_COLUMNS, queue_settings);
 
 static TqRelation settings_table = TQ_RELATION("queue_settings");
-
-static TqStatement read_settings = TQ_STATEMENT(
-	"SELECT settings FROM tq_internal.queue_settings WHERE queue = $1",
-	INT4OID);
-
-/* Waits for a concurrent change of the same queue, and adds to that. */
-static TqStatement merge_settings = TQ_STATEMENT(
-	"INSERT INTO tq_internal.queue_settings AS s (queue, settings) VALUES ($1, jsonb_strip_nulls($2))"
-	" ON CONFLICT (queue) DO UPDATE SET settings = jsonb_strip_nulls(s.settings || $2)"
-	" RETURNING settings",
-	INT4OID, JSONBOID);
-
-static TqStatement delete_settings =
-	TQ_STATEMENT("DELETE FROM tq_internal.queue_settings WHERE queue = $1",
-				 INT4OID);
 
 /* ---- cache ---- */
 
@@ -308,46 +292,4 @@ tq_queue_settings_with_rate(int *found)
 			queues[(*found)++] = entry->queue;
 	}
 	return queues;
-}
-
-/* ---- rows ---- */
-
-static void
-read_json(TupleTableSlot *slot, void *into)
-{
-	*(Jsonb **) into = tq_row_varlena(slot, 1);
-}
-
-/* Returns the settings of a queue as they were given, or NULL. */
-Jsonb *
-tq_queue_settings_read(int32 queue)
-{
-	Jsonb *settings = NULL;
-
-	(void) tq_spi_read(&read_settings, TQ_VALUES(Int32GetDatum(queue)),
-					   read_json, &settings);
-	return settings;
-}
-
-/*
- * Changes settings of a queue, and returns all that it has then.  A key that is
- * null is removed.
- */
-Jsonb *
-tq_queue_settings_merge(int32 queue, Jsonb *changes)
-{
-	Jsonb *settings = NULL;
-
-	(void) tq_spi_read(&merge_settings,
-					   TQ_VALUES(Int32GetDatum(queue),
-								 JsonbPGetDatum(changes)),
-					   read_json, &settings);
-	return settings;
-}
-
-/* Deletes the row of a queue. */
-void
-tq_queue_settings_delete(int32 queue)
-{
-	tq_spi_run(&delete_settings, TQ_VALUES(Int32GetDatum(queue)), NULL);
 }

@@ -125,9 +125,6 @@ extern Jsonb *tq_queue_settings_policy(const char *queue);
 extern TqRetention tq_queue_settings_shortest(TqRetention kept);
 extern int32 *tq_queue_settings_with_rate(int *found);
 extern int64 tq_queue_settings_longest_claim(void);
-extern Jsonb *tq_queue_settings_read(int32 queue);
-extern Jsonb *tq_queue_settings_merge(int32 queue, Jsonb *changes);
-extern void tq_queue_settings_delete(int32 queue);
 
 /* ---- worker_table.c: task workers, interned per queue ---- */
 
