@@ -1,7 +1,7 @@
 /*
  * callback_api.c
- *	  SQL functions that register a task for the end of a group, and take it
- *	  back.
+ *	  SQL function that registers a task for the end of a group, and the right to
+ *	  take it back.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);
-PG_FUNCTION_INFO_V1(tq_cancel_group_callbacks);
+PG_FUNCTION_INFO_V1(tq_sql_require_cancel);
 
 enum
 {
@@ -133,20 +133,18 @@ tq_on_group_resolved(PG_FUNCTION_ARGS)
 }
 
 /*
- * cancel_group_callbacks(task_group_id slugid, task_id slugid or NULL) -> how
- * many tasks are not created any more when the group resolves; NULL: all
+ * require_cancel(role regrole, task_id tq.slugid, definition jsonb): the right to
+ * take back a callback
  */
 Datum
-tq_cancel_group_callbacks(PG_FUNCTION_ARGS)
+tq_sql_require_cancel(PG_FUNCTION_ARGS)
 {
-	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	const TqSlug *task_id = PG_ARGISNULL(1) ? NULL : PG_GETARG_TQ_SLUG_P(1);
-	int n;
+	TqCallback callback = {.role = PG_GETARG_OID(0),
+						   .task_id = *PG_GETARG_TQ_SLUG_P(1),
+						   .definition = PG_GETARG_JSONB_P(2)};
 
-	tq_call_begin(false);
-	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
-	n = tq_group_callbacks_cancel(slug, task_id);
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_INT32(n);
+	tq_spi_begin_part();
+	tq_group_callback_require_cancel(&callback);
+	tq_spi_end_part();
+	PG_RETURN_VOID();
 }

@@ -12,7 +12,8 @@
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_assume);
-PG_FUNCTION_INFO_V1(tq_rotate_secret);
+PG_FUNCTION_INFO_V1(tq_sql_secret_changes);
+PG_FUNCTION_INFO_V1(tq_sql_last_claim_ends);
 
 /*
  * assume(credentials jsonb) -> void.  Replaces the scopes of the caller until
@@ -35,21 +36,24 @@ tq_assume(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/*
- * rotate_secret(revoke bool) -> void.  Makes a new secret for credentials; with
- * revoke, those that were issued before are refused from now on.
- */
-Datum
-tq_rotate_secret(PG_FUNCTION_ARGS)
-{
-	bool revoke;
+/* ---- what the body of rotate_secret() calls ---- */
 
-	if (PG_ARGISNULL(0))
-		tq_error_null("revoke");
-	revoke = PG_GETARG_BOOL(0);
-	tq_call_begin(false);
-	tq_credentials_rotate(revoke, tq_clock_now());
-	tq_audit_operator(fcinfo);
-	tq_call_end();
+/* secret_changes(): before its rows are written, which others must not write */
+Datum
+tq_sql_secret_changes(PG_FUNCTION_ARGS)
+{
+	tq_secret_changes();
 	PG_RETURN_VOID();
+}
+
+/* last_claim_ends() -> timestamptz */
+Datum
+tq_sql_last_claim_ends(PG_FUNCTION_ARGS)
+{
+	TimestampTz end;
+
+	tq_spi_begin_part();
+	end = tq_last_claim_ends(tq_clock_now());
+	tq_spi_end_part();
+	PG_RETURN_TIMESTAMPTZ(end);
 }

@@ -8,12 +8,10 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../core/names.h"
 #include "../events/events.h"
 #include "../operations/operations.h"
 #include "../rules/rules.h"
@@ -22,52 +20,9 @@
 #include "../util/util.h"
 #include "api.h"
 
-PG_FUNCTION_INFO_V1(tq_list_dead_letters);
 PG_FUNCTION_INFO_V1(tq_redrive);
 PG_FUNCTION_INFO_V1(tq_redrive_queue);
 PG_FUNCTION_INFO_V1(tq_discard_dead_letter);
-
-/* Adds a row of tq.dead_letter_entry. */
-static void
-put_letter(ReturnSetInfo *rsinfo, const TqDeadLetter *letter)
-{
-	Datum values[6];
-	bool nulls[6] = {false};
-
-	values[0] = tq_slug_datum(&letter->task_id);
-	values[1] = TimestampTzGetDatum(letter->failed_at);
-	values[2] = CStringGetTextDatum(tq_resolved_name(letter->reason));
-	values[3] = JsonbPGetDatum(letter->error);
-	nulls[3] = letter->error == NULL;
-	values[4] = JsonbPGetDatum(letter->definition);
-	values[5] = JsonbPGetDatum(letter->runs);
-	tq_put_row(rsinfo, values, nulls);
-}
-
-/*
- * list_dead_letters(task_queue_id text, after slugid, max int) ->
- * (task_id, died, reason, error, task, runs), by task id
- */
-Datum
-tq_list_dead_letters(PG_FUNCTION_ARGS)
-{
-	char *queue_name = tq_arg_task_queue_id(fcinfo, 0);
-	TqSlug after = tq_arg_after(fcinfo, 1);
-	int max = tq_arg_max(fcinfo, 2);
-	TqDeadLetter *letters;
-	int32 queue;
-	int n = 0;
-
-	InitMaterializedSRF(fcinfo, 0);
-	tq_call_begin(true);
-	tq_require_dead_letters(queue_name);
-	queue = tq_queue_find(queue_name);
-	letters = tq_dead_letters_list(queue, &after, max, &n);
-	for (int i = 0; i < n; i++)
-		put_letter((ReturnSetInfo *) fcinfo->resultinfo, &letters[i]);
-	tq_call_end();
-	return (Datum) 0;
-}
 
 /* redrive(task_id slugid) -> status of the task that is to run */
 Datum

@@ -57,6 +57,7 @@ PG_FUNCTION_INFO_V1(tq_sql_audit_task);
 PG_FUNCTION_INFO_V1(tq_sql_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_element_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
+PG_FUNCTION_INFO_V1(tq_sql_arg_after);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
 PG_FUNCTION_INFO_V1(tq_sql_arg_identifier);
 PG_FUNCTION_INFO_V1(tq_sql_arg_worker_name);
@@ -333,6 +334,16 @@ Datum
 tq_sql_arg_max(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT32(tq_arg_max(fcinfo, 0));
+}
+
+/* arg_after(after tq.slugid) -> tq.slugid, after which a page begins */
+Datum
+tq_sql_arg_after(PG_FUNCTION_ARGS)
+{
+	TqSlug *after = palloc(sizeof(TqSlug));
+
+	*after = tq_arg_after(fcinfo, 0);
+	PG_RETURN_TQ_SLUG_P(after);
 }
 
 /* arg_queue(task_queue_id text) -> text: the name of a task queue */

@@ -178,8 +178,8 @@ check_role(const TqCallback *callback)
 }
 
 /* Raises TQ403 unless the caller may take back a callback. */
-static void
-require_cancel(const TqCallback *callback)
+void
+tq_group_callback_require_cancel(const TqCallback *callback)
 {
 	TqTaskDefinition definition;
 
@@ -263,28 +263,4 @@ tq_group_callback_try(int64 id, TimestampTz now)
 	create(&callback, &progress, now);
 	tq_callback_delete(id);
 	return true;
-}
-
-/*
- * Deletes the callbacks of a group, or only that whose task has that id, of
- * which each may be taken back by the caller; returns how many.
- */
-int
-tq_group_callbacks_cancel(const TqSlug *group, const TqSlug *task_id)
-{
-	int n;
-	TqCallback *callbacks = tq_callbacks_lock_group(group, &n);
-	int canceled = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (task_id != NULL &&
-			memcmp(task_id, &callbacks[i].task_id, sizeof(TqSlug)) != 0)
-			continue;
-		require_cancel(&callbacks[i]);
-		tq_callback_delete(callbacks[i].id);
-		tq_postponed_delete(callbacks[i].id, "callback");
-		canceled++;
-	}
-	return canceled;
 }

@@ -419,8 +419,7 @@ extern void tq_group_callback_add(const TqSlug *group,
 extern void tq_group_callback_require(const TqSlug *group,
 									  const TqTaskDefinition *definition);
 extern bool tq_group_callback_try(int64 id, TimestampTz now);
-extern int tq_group_callbacks_cancel(const TqSlug *group,
-									 const TqSlug *task_id);
+extern void tq_group_callback_require_cancel(const TqCallback *callback);
 
 /* ---- dead_letter.c: keeps finally failed tasks ---- */
 

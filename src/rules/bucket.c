@@ -12,8 +12,6 @@
  */
 #include "postgres.h"
 
-#include "utils/multirangetypes.h"
-
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"
@@ -144,22 +142,4 @@ tq_bucket_check_callback(const TqSlug *group, const TqSlug *task_id)
 	if (tq_slug_bucket(task_id) != tq_slug_bucket(group) &&
 		tq_shard_buckets() != NULL)
 		refuse_id(task_id, group);
-}
-
-/* ---- the shard ---- */
-
-/* Sets the buckets of this database, NULL: all; returns the transaction. */
-FullTransactionId
-tq_bucket_set(MultirangeType *ranges)
-{
-	TqOwnBuckets own;
-
-	if (ranges != NULL && !tq_shard_parse(ranges, &own))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("buckets is out of range"),
-				 errdetail("Buckets are numbered from 0 to %d.",
-						   TQ_SLUG_BUCKETS - 1),
-				 errhint("Give such as '{[0,512)}', or NULL for all.")));
-	return tq_shard_write(ranges);
 }

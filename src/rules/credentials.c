@@ -681,24 +681,11 @@ tq_credentials_require(const TqCredentials *given, const TqSlug *task_id,
  * transaction is in progress is not found; it ends no later than a claim of the
  * longest timeout there is would.
  */
-static TimestampTz
-last_claim_ends(TimestampTz now)
+TimestampTz
+tq_last_claim_ends(TimestampTz now)
 {
 	int64 longest = Max(tq_policy_longest_claim(), tq_claim_timeout);
 
 	longest = Max(longest, tq_queue_settings_longest_claim());
 	return Max(tq_run_last_taken_until(), tq_clock_add_ms(now, longest));
-}
-
-/*
- * Makes a new secret, which signs from now on.  What the old one has signed
- * remains valid until the last claim of now has ended, or is revoked.  Requires
- * every scope.
- */
-void
-tq_credentials_rotate(bool revoke, TimestampTz now)
-{
-	tq_access_require(tq_need("*"));
-	tq_secret_lock();
-	tq_secret_rotate(now, revoke ? now : last_claim_ends(now));
 }

@@ -154,7 +154,7 @@ extern int32 tq_credentials_require(const TqCredentials *given,
 pg_noreturn extern void tq_error_credentials(void);
 extern void tq_credentials_open(const TqCredentials *given, TimestampTz now,
 								TqClaimRights *rights);
-extern void tq_credentials_rotate(bool revoke, TimestampTz now);
+extern TimestampTz tq_last_claim_ends(TimestampTz now);
 
 /* ---- definition.c: the rules for definitions, and their faults ---- */
 
@@ -253,6 +253,5 @@ extern void tq_bucket_check(const TqTaskDefinition *tasks, int n);
 extern void tq_bucket_check_callback(const TqSlug *group,
 									 const TqSlug *task_id);
 extern bool tq_bucket_is_foreign(const TqSlug *slug);
-extern FullTransactionId tq_bucket_set(MultirangeType *ranges);
 
 #endif

@@ -73,6 +73,10 @@ CREATE FUNCTION tq_internal.arg_max(max int) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_max' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_max(int) IS 'the argument max, the size of a page, if it may be that';
 
+CREATE FUNCTION tq_internal.arg_after(after tq.slugid) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_after' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_after(tq.slugid) IS 'the argument after of a list by id; NULL: lower than every id';
+
 CREATE FUNCTION tq_internal.arg_queue(task_queue_id text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_queue' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_queue(text) IS 'the argument task_queue_id, if it may be the name of a queue';
@@ -309,8 +313,28 @@ CREATE FUNCTION tq.on_group_resolved(
 COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
 	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then; returns its id';
 
+CREATE FUNCTION tq_internal.require_cancel(role regrole, task_id tq.slugid, definition jsonb) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_require_cancel' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.require_cancel(regrole, tq.slugid, jsonb) IS 'raises TQ403 unless the caller may take back a task that this role has registered';
+
 CREATE FUNCTION tq.cancel_group_callbacks(task_group_id tq.slugid, task_id tq.slugid DEFAULT NULL) RETURNS int
-	AS 'MODULE_PATHNAME', 'tq_cancel_group_callbacks' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+DECLARE
+	callback tq_internal.group_callback;
+	canceled int := 0;
+BEGIN
+	PERFORM tq_internal.not_null(task_group_id, 'task_group_id');
+	PERFORM tq_internal.require('queue:list-task-group:' || task_group_id);
+	FOR callback IN SELECT c.* FROM tq_internal.group_callback c WHERE c.task_group_id = cancel_group_callbacks.task_group_id ORDER BY c.id FOR UPDATE LOOP
+		CONTINUE WHEN task_id <> callback.task_id;
+		PERFORM tq_internal.require_cancel(callback.role, callback.task_id, callback.definition);
+		DELETE FROM tq_internal.group_callback c WHERE c.id = callback.id;
+		DELETE FROM tq_internal.postponed p WHERE p.task = callback.id AND p.step = 'callback';
+		canceled := canceled + 1;
+	END LOOP;
+	RETURN canceled;
+END
+$$;
 COMMENT ON FUNCTION tq.cancel_group_callbacks(tq.slugid, tq.slugid) IS
 	'take back what on_group_resolved() has registered for a group and has not created yet: the task of that id, or all; returns how many';
 
@@ -441,8 +465,32 @@ CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_assume' LANGUAGE C;
 COMMENT ON FUNCTION tq.assume(jsonb) IS 'have the scopes of these credentials, in place of those of the role, until the transaction ends';
 
+CREATE FUNCTION tq_internal.secret_changes() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_secret_changes' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.secret_changes() IS 'makes all sessions read the secrets again once this transaction has committed';
+
+CREATE FUNCTION tq_internal.last_claim_ends() RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_sql_last_claim_ends' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.last_claim_ends() IS 'when the last claim ends that was made until now, at the latest';
+
+-- What the old secret has signed remains valid until the last claim of now has
+-- ended, or is revoked.  The default of the column makes the new one.
 CREATE FUNCTION tq.rotate_secret(revoke bool DEFAULT false) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_rotate_secret' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+DECLARE
+	now timestamptz := tq_internal.clock_now();
+	last timestamptz;
+BEGIN
+	PERFORM tq_internal.not_null(revoke, 'revoke');
+	PERFORM tq_internal.require('*');
+	LOCK TABLE tq_internal.secret IN SHARE ROW EXCLUSIVE MODE;
+	PERFORM tq_internal.secret_changes();
+	last := CASE WHEN revoke THEN now ELSE tq_internal.last_claim_ends() END;
+	UPDATE tq_internal.secret s SET until = last WHERE s.until IS NULL OR s.until > last;
+	DELETE FROM tq_internal.secret s WHERE s.until <= now;
+	INSERT INTO tq_internal.secret (since) VALUES (now);
+END
+$$;
 COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secret from now on; those of the claims that are out stay valid, unless revoke is true';
 
 -- ---------------------------------------------------------------------------
@@ -450,8 +498,19 @@ COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secre
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
-	RETURNS SETOF tq.dead_letter_entry
-	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C;
+	RETURNS SETOF tq.dead_letter_entry LANGUAGE tq_read AS $$
+DECLARE
+	name text := tq_internal.arg_queue(task_queue_id);
+	page_size int := tq_internal.arg_max(max);
+BEGIN
+	PERFORM tq_internal.require_any('queue:dead-letters:' || name, 'queue:dead-letters-in-queue:' || name);
+	RETURN QUERY
+		SELECT l.task_id, l.failed_at, tq_internal.reason_resolved_name(l.reason), l.error, l.definition, l.runs
+		FROM tq_internal.dead_letter l
+		WHERE l.queue = (SELECT q.id FROM tq_internal.queue q WHERE q.task_queue_id = name) AND l.task_id > tq_internal.arg_after(after)
+		ORDER BY l.task_id LIMIT page_size;
+END
+$$;
 COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a queue that failed for good, by task id; go on after the last id seen';
 
 CREATE FUNCTION tq.redrive(task_id tq.slugid) RETURNS jsonb
@@ -489,31 +548,3 @@ COMMENT ON FUNCTION tq_internal.start_maintenance() IS 'request the maintenance 
 CREATE FUNCTION tq_internal.reset_queue_stats() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
-
--- ---------------------------------------------------------------------------
--- Shards
--- ---------------------------------------------------------------------------
-
-CREATE FUNCTION tq_internal.set_buckets(buckets int4multirange) RETURNS xid8
-	AS 'MODULE_PATHNAME', 'tq_set_buckets' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.set_buckets(int4multirange) IS 'begin task groups in these buckets only, because other databases have the others; NULL or all: no longer; returns this transaction';
-
-CREATE FUNCTION tq_internal.buckets() RETURNS int4multirange
-	AS 'MODULE_PATHNAME', 'tq_buckets' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.buckets() IS 'buckets in which this database begins task groups; NULL: all';
-
-CREATE FUNCTION tq_internal.buckets_settled(xid xid8) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_buckets_settled' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.buckets_settled(xid8) IS 'whether no transaction is left that may begin a task group by the buckets before that set_buckets(); to be asked until it is';
-
-CREATE FUNCTION tq_internal.bucket_counts(OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'tq_bucket_counts' LANGUAGE C VOLATILE ROWS 1024;
-COMMENT ON FUNCTION tq_internal.bucket_counts() IS 'task groups, and their tasks that are not resolved, of each bucket that has any; reads all tasks';
-
-CREATE FUNCTION tq_internal.has_task(task_id tq.slugid) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_has_task' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it';
-
-CREATE FUNCTION tq_internal.has_task_group(task_group_id tq.slugid) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_has_task_group' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.has_task_group(tq.slugid) IS 'whether this database has that task group';

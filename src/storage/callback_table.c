@@ -34,10 +34,6 @@ static TqStatement lock_row = TQ_STATEMENT(
 	"SELECT * FROM tq_internal.group_callback WHERE id = $1 FOR UPDATE SKIP LOCKED",
 	INT8OID);
 
-static TqStatement lock_group = TQ_STATEMENT(
-	"SELECT * FROM tq_internal.group_callback WHERE task_group_id = $1 ORDER BY id FOR UPDATE",
-	TQ_SLUGID, InvalidOid);
-
 static TqStatement delete_row =
 	TQ_STATEMENT("DELETE FROM tq_internal.group_callback WHERE id = $1",
 				 INT8OID);
@@ -79,14 +75,6 @@ tq_callback_lock(int64 id, TqCallback *callback)
 {
 	return tq_spi_read(&lock_row, TQ_VALUES(Int64GetDatum(id)), read_row,
 					   callback);
-}
-
-/* Locks and reads the callbacks of a group. */
-TqCallback *
-tq_callbacks_lock_group(const TqSlug *group, int *found)
-{
-	return tq_spi_read_all(&lock_group, TQ_VALUES(PointerGetDatum(group)),
-						   read_row, sizeof(TqCallback), found);
 }
 
 /* Returns whether a callback exists. */

@@ -49,10 +49,6 @@ static TqStatement lock_letter[] =
 	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER "UPDATE SKIP LOCKED",
 								   TQ_SLUGID)};
 
-static TqStatement exists_letter =
-	TQ_STATEMENT("SELECT FROM tq_internal.dead_letter l WHERE l.task_id = $1",
-				 TQ_SLUGID);
-
 static TqStatement delete_letter =
 	TQ_STATEMENT("DELETE FROM tq_internal.dead_letter l WHERE l.task_id = $1",
 				 TQ_SLUGID);
@@ -71,11 +67,6 @@ static TqStatement by_age = TQ_STATEMENT(
 	" AND (l.failed_at > $2 OR l.seq > $3)"
 	" ORDER BY l.failed_at, l.seq LIMIT $4",
 	INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
-
-static TqStatement list = TQ_STATEMENT(
-	"SELECT l.* FROM tq_internal.dead_letter l"
-	" WHERE l.queue = $1 AND l.task_id > $2 ORDER BY l.task_id LIMIT $3",
-	INT4OID, TQ_SLUGID, INT4OID);
 
 /* Inserts a dead letter, or replaces the one that has the same task id. */
 void
@@ -119,14 +110,6 @@ tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
 					   read_letter, letter);
 }
 
-/* Returns whether there is a dead letter of that task. */
-bool
-tq_dead_letter_exists(const TqSlug *task_id)
-{
-	return tq_spi_run(&exists_letter, TQ_VALUES(PointerGetDatum(task_id)),
-					  NULL) > 0;
-}
-
 /* Deletes a dead letter; returns false if there is none. */
 bool
 tq_dead_letter_delete(const TqSlug *task_id)
@@ -162,20 +145,6 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 					   Int64GetDatum(after->seq), Int32GetDatum(max)};
 
 	return tq_spi_read_all(&by_age, values, read_age, sizeof(TqDeadLetter),
-						   found);
-}
-
-/*
- * Returns a page of the dead letters of a queue, by task id, beginning after
- * the id `after`.
- */
-TqDeadLetter *
-tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
-{
-	Datum values[3] = {Int32GetDatum(queue), PointerGetDatum(after),
-					   Int32GetDatum(max)};
-
-	return tq_spi_read_all(&list, values, read_letter, sizeof(TqDeadLetter),
 						   found);
 }
 

@@ -188,8 +188,7 @@ typedef struct TqSecret
 
 extern const TqSecret *tq_secrets(int *n);
 extern const TqSecret *tq_secret_current(void);
-extern void tq_secret_lock(void);
-extern void tq_secret_rotate(TimestampTz now, TimestampTz until);
+extern void tq_secret_changes(void);
 
 /* ---- audit_table.c: which role made which call ---- */
 
@@ -220,21 +219,9 @@ typedef struct TqOwnBuckets
 	int16 list[TQ_SLUG_BUCKETS]; /* the n that it has, in order */
 } TqOwnBuckets;
 
-/* Tasks whose groups are in one bucket. */
-typedef struct TqBucketCount
-{
-	int32 bucket;
-	int64 groups;
-	int64 unresolved; /* tasks */
-} TqBucketCount;
-
 extern void tq_shard_changed(void);
-extern bool tq_shard_parse(MultirangeType *ranges, TqOwnBuckets *own);
 extern bool tq_shard_is_set(void);
 extern const TqOwnBuckets *tq_shard_buckets(void);
-extern MultirangeType *tq_shard_read(void);
-extern FullTransactionId tq_shard_write(MultirangeType *ranges);
 extern bool tq_shard_is_settled(FullTransactionId change);
-extern TqBucketCount *tq_shard_counts(int *found);
 
 #endif /* TQ_REGISTRY_H */

@@ -20,7 +20,6 @@
 #include "access/tableam.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
-#include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -30,18 +29,6 @@
 #include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
-
-static TqStatement retire_secrets = TQ_STATEMENT(
-	"UPDATE tq_internal.secret SET until = $1 WHERE until IS NULL OR until > $1",
-	TIMESTAMPTZOID);
-
-static TqStatement delete_secrets =
-	TQ_STATEMENT("DELETE FROM tq_internal.secret WHERE until <= $1",
-				 TIMESTAMPTZOID);
-
-static TqStatement insert_secret =
-	TQ_STATEMENT("INSERT INTO tq_internal.secret (since) VALUES ($1)",
-				 TIMESTAMPTZOID);
 
 static TqRelation secret_table = TQ_RELATION("secret");
 
@@ -169,25 +156,12 @@ tq_secret_current(void)
 	return all;
 }
 
-/* Lets no other transaction rotate the secret until this one ends. */
-void
-tq_secret_lock(void)
-{
-	LockRelationOid(tq_relation_oid(&secret_table), ShareRowExclusiveLock);
-}
-
 /*
- * Makes a new secret.  What the others have signed is refused from `until` on;
- * those of which everything is refused by now are deleted.  The caller has
- * called tq_secret_lock().
+ * Makes all sessions read the secrets again once this transaction has committed,
+ * and this one after its next statement that writes.
  */
 void
-tq_secret_rotate(TimestampTz now, TimestampTz until)
+tq_secret_changes(void)
 {
-	Datum values[2] = {TimestampTzGetDatum(until), TimestampTzGetDatum(now)};
-
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(&secret_table));
-	tq_spi_run(&retire_secrets, values, NULL);
-	tq_spi_run(&delete_secrets, values + 1, NULL);
-	tq_spi_run(&insert_secret, values + 1, NULL);
 }

@@ -50,29 +50,8 @@ TQ_NUMBERS(TQ_SHARD_COLUMNS, shard);
 
 static TqRelation shard_table = TQ_RELATION("shard");
 
-static TqStatement write_shard = TQ_STATEMENT(
-	"INSERT INTO tq_internal.shard (buckets, changed) VALUES ($1, pg_current_xact_id())"
-	" ON CONFLICT (is_only) DO UPDATE SET buckets = $1, changed = pg_current_xact_id(), fence = NULL",
-	INT4MULTIRANGEOID);
-
 static TqStatement write_fence =
 	TQ_STATEMENT("UPDATE tq_internal.shard SET fence = $1", XID8OID);
-
-/*
- * A group of one task may have no row.  The groups of unresolved tasks are found
- * by their tasks, so that no list of them is kept.
- */
-static TqStatement count_buckets = TQ_STATEMENT(
-	"SELECT x.bucket, sum(x.groups)::int8, sum(x.tasks)::int8 FROM ("
-	"SELECT tq_internal.bucket(g.task_group_id) AS bucket, 1 AS groups, 0 AS tasks FROM tq_internal.task_group g"
-	" UNION ALL SELECT tq_internal.bucket(t.task_id), 1, 0 FROM tq_internal.task t WHERE t.group_id IS NULL"
-	" AND NOT EXISTS (SELECT FROM tq_internal.task_group g WHERE g.task_group_id = t.task_id)"
-	" UNION ALL SELECT tq_internal.bucket(coalesce(g.task_group_id, t.task_id)), 0, 1 FROM ("
-	"SELECT task FROM tq_internal.unscheduled UNION ALL SELECT task FROM tq_internal.pending"
-	" UNION ALL SELECT task FROM tq_internal.delayed"
-	" UNION ALL SELECT task FROM tq_internal.run WHERE state = 2) AS u"
-	" JOIN tq_internal.task t ON t.id = u.task LEFT JOIN tq_internal.task_group g ON g.id = t.group_id"
-	") AS x GROUP BY x.bucket ORDER BY x.bucket");
 
 /* ---- sets of buckets ---- */
 
@@ -90,8 +69,8 @@ add_buckets(TqOwnBuckets *own, int from, int below)
  * Reads a set of buckets; returns false if it has others than 0 to
  * TQ_SLUG_BUCKETS - 1.
  */
-bool
-tq_shard_parse(MultirangeType *ranges, TqOwnBuckets *own)
+static bool
+parse(MultirangeType *ranges, TqOwnBuckets *own)
 {
 	TypeCacheEntry *type = lookup_type_cache(MultirangeTypeGetOid(ranges),
 											 TYPECACHE_MULTIRANGE_INFO)
@@ -144,7 +123,7 @@ take_row(TupleTableSlot *slot)
 
 	if (ranges == NULL)
 		return;
-	if (!tq_shard_parse(ranges, &cached))
+	if (!parse(ranges, &cached))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("the buckets of this database cannot be read"),
@@ -204,40 +183,6 @@ tq_shard_buckets(void)
 		kept_by = xid;
 	}
 	return kept_is_shard ? &kept : NULL;
-}
-
-/* ---- the row ---- */
-
-static void
-read_ranges(TupleTableSlot *slot, void *into)
-{
-	*(MultirangeType **) into = tq_row_varlena(slot, Anum_shard_buckets);
-}
-
-/* Returns the buckets as they were given; NULL: none were, or NULL. */
-MultirangeType *
-tq_shard_read(void)
-{
-	MultirangeType *ranges = NULL;
-	TqTableScan *scan = tq_table_scan_open(&shard_table);
-
-	while (tq_table_scan_next(scan))
-		read_ranges(scan->slot, &ranges);
-	tq_table_scan_close(scan);
-	return ranges;
-}
-
-/*
- * Writes the buckets, NULL: all, and returns the transaction that does.  Waits
- * for the end of a concurrent change.
- */
-FullTransactionId
-tq_shard_write(MultirangeType *ranges)
-{
-	LockRelationOid(tq_relation_oid(&shard_table), ShareRowExclusiveLock);
-	tq_spi_run(&write_shard, TQ_VALUES(PointerGetDatum(ranges)),
-			   ranges == NULL ? "n" : " ");
-	return GetTopFullTransactionId();
 }
 
 /* ---- the fence ---- */
@@ -315,27 +260,4 @@ tq_shard_is_settled(FullTransactionId given)
 		return true;
 	tq_spi_run(&write_fence, TQ_VALUES(FullTransactionIdGetDatum(next)), NULL);
 	return false;
-}
-
-/* ---- counts ---- */
-
-static void
-read_bucket_count(TupleTableSlot *slot, void *into)
-{
-	TqBucketCount *count = into;
-
-	count->bucket = tq_row_int32(slot, 1);
-	count->groups = tq_row_int64(slot, 2);
-	count->unresolved = tq_row_int64(slot, 3);
-}
-
-/*
- * Counts the groups and the unresolved tasks of each bucket that has any; reads
- * all tasks.
- */
-TqBucketCount *
-tq_shard_counts(int *found)
-{
-	return tq_spi_read_all(&count_buckets, NULL, read_bucket_count,
-						   sizeof(TqBucketCount), found);
 }

@@ -812,14 +812,11 @@ typedef struct TqDeadLetter
 extern void tq_dead_letter_insert(const TqDeadLetter *letter);
 extern bool tq_dead_letter_lock(const TqSlug *task_id, TqLock mode,
 								TqDeadLetter *letter);
-extern bool tq_dead_letter_exists(const TqSlug *task_id);
 extern int tq_dead_letters_delete(TimestampTz before, int max);
 extern bool tq_dead_letter_delete(const TqSlug *task_id);
 extern TqDeadLetter *tq_dead_letters_by_age(int32 queue,
 											const TqDeadLetter *after, int max,
 											int *found);
-extern TqDeadLetter *tq_dead_letters_list(int32 queue, const TqSlug *after,
-										  int max, int *found);
 
 typedef struct TqFailure
 {
@@ -870,7 +867,6 @@ typedef struct TqCallback
 
 extern bool tq_callback_insert(const TqCallback *callback);
 extern bool tq_callback_lock(int64 id, TqCallback *callback);
-extern TqCallback *tq_callbacks_lock_group(const TqSlug *group, int *found);
 extern bool tq_callback_exists(int64 id);
 extern void tq_callback_delete(int64 id);
 extern int64 *tq_callbacks_of_groups(const TqSlug *groups, int n, int *found);
