@@ -22,6 +22,10 @@ CREATE FUNCTION tq_internal.run_with_artifacts(task_id tq.slugid, run_id int, OU
 	AS 'MODULE_PATHNAME', 'tq_sql_run_with_artifacts' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.run_with_artifacts(tq.slugid, int) IS 'numbers of a task and of a run of it, NULL: its last one in any state; raises TQ404 if one does not exist';
 
+CREATE FUNCTION tq_internal.storage_name(storage_type int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_storage_name_sql' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.storage_name(int) IS 'name of a stored storage type of an artifact';
+
 CREATE FUNCTION tq_internal.link_chain(names text[]) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_link_chain' LANGUAGE C STRICT;
 COMMENT ON FUNCTION tq_internal.link_chain(text[]) IS 'names of artifacts that link to each other, as an error lists them';
@@ -146,36 +150,42 @@ END
 $$;
 COMMENT ON FUNCTION tq.latest_artifact_info(tq.slugid, text) IS 'artifact_info() of the last run';
 
-CREATE FUNCTION tq_internal.list_artifacts(task_id tq.slugid, run_id int, after text, max int) RETURNS SETOF tq.artifact_entry LANGUAGE plpgsql STABLE AS $$
-DECLARE
-	page_size int := tq_internal.arg_max(max);
-	place record;
-BEGIN
-	PERFORM tq_internal.require_artifacts(task_id, run_id);
-	place := tq_internal.run_with_artifacts(task_id, run_id);
-	RETURN QUERY
+CREATE FUNCTION tq_internal.artifacts_of_run(task bigint, run int, after text, page_size int) RETURNS SETOF tq.artifact_entry
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
 		SELECT a.run_id::int, a.name, tq_internal.storage_name(a.storage_type), a.content_type, a.content_length, a.expires, a.present
 		FROM tq_internal.artifact a
-		WHERE a.task = place.task AND a.run_id = place.run AND a.name > coalesce(after, '')
+		WHERE a.task = artifacts_of_run.task AND a.run_id = run AND a.name > coalesce(after, '')
 		ORDER BY a.name LIMIT page_size;
-END
-$$;
-COMMENT ON FUNCTION tq_internal.list_artifacts(tq.slugid, int, text, int) IS 'what tq.list_artifacts() returns; NULL: of the last run';
+	END;
+COMMENT ON FUNCTION tq_internal.artifacts_of_run(bigint, int, text, int) IS 'a page of the artifacts of a run';
 
 CREATE FUNCTION tq.list_artifacts(task_id tq.slugid, run_id int, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
 	LANGUAGE tq_read AS $$
+DECLARE
+	page_size int;
+	place record;
 BEGIN
 	PERFORM tq_internal.not_null(task_id, 'task_id'), tq_internal.arg_run_id(run_id);
-	RETURN QUERY SELECT * FROM tq_internal.list_artifacts(task_id, run_id, after, max);
+	page_size := tq_internal.arg_max(max);
+	PERFORM tq_internal.require_artifacts(task_id, run_id);
+	place := tq_internal.run_with_artifacts(task_id, run_id);
+	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(place.task, place.run, after, page_size);
 END
 $$;
 COMMENT ON FUNCTION tq.list_artifacts(tq.slugid, int, text, int) IS 'artifacts of a run, by name; go on after the last name seen';
 
 CREATE FUNCTION tq.list_latest_artifacts(task_id tq.slugid, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
 	LANGUAGE tq_read AS $$
+DECLARE
+	page_size int;
+	place record;
 BEGIN
 	PERFORM tq_internal.not_null(task_id, 'task_id');
-	RETURN QUERY SELECT * FROM tq_internal.list_artifacts(task_id, NULL, after, max);
+	page_size := tq_internal.arg_max(max);
+	PERFORM tq_internal.require_artifacts(task_id, NULL);
+	place := tq_internal.run_with_artifacts(task_id, NULL);
+	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(place.task, place.run, after, page_size);
 END
 $$;
 COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_artifacts() of the last run';

@@ -55,9 +55,6 @@ COMMENT ON FUNCTION tq_internal.reason_resolved_name(int) IS 'name of a stored r
 CREATE FUNCTION tq_internal.priority_name(priority int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.priority_name(int) IS 'name of a stored priority';
-CREATE FUNCTION tq_internal.storage_name(storage_type int) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_storage_name_sql' LANGUAGE C IMMUTABLE STRICT;
-COMMENT ON FUNCTION tq_internal.storage_name(int) IS 'name of a stored storage type of an artifact';
 
 CREATE FUNCTION tq_internal.exchange_name(exchange int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_exchange_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
