@@ -12,6 +12,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "api/api.h"
 #include "bgworker/bgworker.h"
 #include "rows/rows.h"
 #include "rules/rules.h"
@@ -65,5 +66,5 @@ _PG_init(void)
 	tq_shmem_init(shmem_parts, lengthof(shmem_parts));
 	tq_launcher_register();
 	tq_utility_hook_install();
-	load_file("$libdir/plpgsql", false);
+	tq_body_init();
 }

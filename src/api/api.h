@@ -154,4 +154,8 @@ extern void tq_group_graph(const TqGroup *group, TqGroupPicture *picture);
 extern void tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
 						   TqGantt *gantt);
 
+/* ---- sql_body.c: the languages of functions that are written in SQL ---- */
+
+extern void tq_body_init(void);
+
 #endif /* TQ_API_H */

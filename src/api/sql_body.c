@@ -25,7 +25,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_language.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "plpgsql.h"
@@ -34,7 +33,6 @@
 #include "utils/elog.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "../events/events.h"
@@ -68,37 +66,29 @@ PG_FUNCTION_INFO_V1(tq_sql_definitions);
 
 /* ---- the languages ---- */
 
-/* Functions of PL/pgSQL. */
+/* Functions of PL/pgSQL; NULL: not found yet. */
 static struct
 {
-	PGFunction call;     /* calls a function; NULL: not looked up yet */
+	PGFunction call;     /* calls a function */
 	PGFunction validate; /* checks a function that is created */
 	PLpgSQL_function *(*compile)(FunctionCallInfo fcinfo, bool for_validator);
 } plpgsql;
 
-/* Looks up the functions of PL/pgSQL, once in a session. */
-static void
-look_up(void)
+/*
+ * Finds the functions of PL/pgSQL, which loads it.  The postmaster does that once
+ * for all sessions, the first call of each of which would take longer.
+ */
+void
+tq_body_init(void)
 {
-	HeapTuple tuple;
-	Form_pg_language language;
-	FmgrInfo call;
-	FmgrInfo validate;
+	static const char library[] = "$libdir/plpgsql";
 
-	if (plpgsql.call != NULL)
-		return;
-	tuple = SearchSysCache1(LANGNAME, CStringGetDatum("plpgsql"));
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-						errmsg("language \"plpgsql\" does not exist")));
-	language = (Form_pg_language) GETSTRUCT(tuple);
-	fmgr_info(language->lanplcallfoid, &call);
-	fmgr_info(language->lanvalidator, &validate);
-	ReleaseSysCache(tuple);
-	plpgsql.compile = load_external_function("$libdir/plpgsql",
-											 "plpgsql_compile", true, NULL);
-	plpgsql.validate = validate.fn_addr;
-	plpgsql.call = call.fn_addr;
+	plpgsql.compile = load_external_function(library, "plpgsql_compile", true,
+											 NULL);
+	plpgsql.validate = load_external_function(library, "plpgsql_validator",
+											  true, NULL);
+	plpgsql.call = load_external_function(library, "plpgsql_call_handler",
+										  true, NULL);
 }
 
 /* What a body has noted for the audit trail, by audit_task(). */
@@ -168,7 +158,8 @@ call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 	Noted own = {0};
 	Datum result;
 
-	look_up();
+	if (plpgsql.call == NULL)
+		tq_body_init();
 	tq_call_begin(read_only);
 	tq_spi_begin_body();
 	MemoryContextSwitchTo(outer);
@@ -217,7 +208,8 @@ tq_body_operate(PG_FUNCTION_ARGS)
 Datum
 tq_body_validate(PG_FUNCTION_ARGS)
 {
-	look_up();
+	if (plpgsql.validate == NULL)
+		tq_body_init();
 	return plpgsql.validate(fcinfo);
 }
 
