@@ -595,16 +595,6 @@ tq_json_add_bool(JsonbParseState **state, const char *key, bool flag)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* Appends a key and null. */
-void
-tq_json_add_null(JsonbParseState **state, const char *key)
-{
-	JsonbValue value = {.type = jbvNull};
-
-	tq_json_key(state, key);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 /* Appends a key and a whole number. */
 void
 tq_json_add_int(JsonbParseState **state, const char *key, int64 number)

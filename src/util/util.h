@@ -261,7 +261,6 @@ extern void tq_json_add_text(JsonbParseState **state, const char *key,
 							 const char *text);
 extern void tq_json_add_bool(JsonbParseState **state, const char *key,
 							 bool flag);
-extern void tq_json_add_null(JsonbParseState **state, const char *key);
 extern void tq_json_add_int(JsonbParseState **state, const char *key,
 							int64 number);
 extern void tq_json_add_seconds(JsonbParseState **state, const char *key,
