@@ -9,7 +9,6 @@
 
 #include "../rules/rules.h"
 #include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_buckets_settled);

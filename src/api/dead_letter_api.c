@@ -16,7 +16,6 @@
 #include "../operations/operations.h"
 #include "../rules/rules.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
 #include "../util/util.h"
 #include "api.h"
 

@@ -14,7 +14,6 @@
 #include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../util/util.h"
-#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_check_settings);
 PG_FUNCTION_INFO_V1(tq_sql_settings_changed);

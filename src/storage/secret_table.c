@@ -26,7 +26,6 @@
 #include "utils/snapmgr.h"
 
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

@@ -213,14 +213,14 @@ read_change(void)
 static void
 refuse_change(FullTransactionId given)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("transaction " UINT64_FORMAT
-					" has not changed the buckets",
-					U64FromFullTransactionId(given)),
-			 errdetail("It was rolled back, or is not one of this server."),
-			 errhint(
-				 "Call tq_internal.set_buckets() again, and give what it returns.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("transaction " UINT64_FORMAT " has not changed the buckets",
+				U64FromFullTransactionId(given)),
+		 errdetail("It was rolled back, or is not one of this server."),
+		 errhint(
+			 "Call tq_internal.set_buckets() again, and give what it returns.")));
 }
 
 /* Returns the oldest transaction id that is running, or else the next one. */
