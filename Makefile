@@ -12,6 +12,8 @@
 #
 #   mkdir build && cd build && make -f ../Makefile
 
+comma = ,
+
 # The directory of the sources.  PGXS calls it srcdir, but knows it too late.
 tree := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
@@ -20,8 +22,11 @@ EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.con
 
 MODULE_big = tq
 OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c)))
+# The router is a library of its own, with copies of what it needs of util.
+extras = tq_shard$(DLSUFFIX)
+tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/lines.o src/util/slugid.o
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
-DATA_built = src/sql/tq--$(EXTVERSION).sql src/shard/tq_shard--$(EXTVERSION).sql
+DATA_built = src/sql/tq--$(EXTVERSION).sql src/extras/router/tq_shard--$(EXTVERSION).sql
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
 documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg)))
 
@@ -57,7 +62,7 @@ test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
 generated = src/api/audited.inc test/calls.sql
-EXTRA_CLEAN = $(generated) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
+EXTRA_CLEAN = $(generated) $(extras) $(tq_shard_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist
 
@@ -94,14 +99,27 @@ endif
 
 # make would take objects of the sources' directory for those of this one.
 ifneq ($(realpath $(tree)),$(CURDIR))
-ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o),)
+ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o $(tree)/src/*/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql src/shard test)
+$(shell mkdir -p $(sort $(dir $(OBJS) $(tq_shard_OBJS))) src/sql test)
 EXTRA_CLEAN += src test
 endif
 
 include $(PGXS)
+
+# The other libraries.  They are linked as MODULE_big is; where the linker can, so that
+# each calls its own copies of util, whichever library is loaded first.
+all: $(extras)
+install: install-extras
+uninstall: uninstall-extras
+.PHONY: install-extras uninstall-extras
+$(extras): $(tq_shard_OBJS)
+	$(LINK.shared) $(if $(filter darwin win32,$(PORTNAME)),,-Wl$(comma)-Bsymbolic) -o $@ $^ $(LDFLAGS) $(LDFLAGS_SL) $(SHLIB_LINK)
+install-extras: $(extras) installdirs
+	$(INSTALL_SHLIB) $(extras) '$(DESTDIR)$(pkglibdir)/'
+uninstall-extras:
+	rm -f $(addprefix '$(DESTDIR)$(pkglibdir)'/,$(extras))
 
 # Other extensions install a README.md as well.
 docmoduledir = extension/tq
@@ -132,7 +150,7 @@ manifest = $(addprefix $(tree)/src/sql/,functions Manifest.pm) $(sql_sources)
 generate = $(or $(PERL),perl) $(filter %/generate,$^)
 
 # The router has the functions and types of tq: they are made of the same files.
-src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate views router.sql) $(manifest) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
+src/extras/router/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/extras/router/,generate views router.sql) $(manifest) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
 	$(generate) $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) >$@.new && mv $@.new $@
 
 src/api/audited.inc: $(tree)/src/sql/generate $(manifest)
@@ -146,7 +164,7 @@ test/calls.sql: $(tree)/src/sql/generate $(manifest) $(tree)/test/states.sql
 src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
-$(OBJS): $(wildcard $(tree)/src/*/*.h)
+$(OBJS) $(tq_shard_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
 
 installcheck: installcheck-ready
 ifneq ($(isolation_prepared),)

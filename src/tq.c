@@ -50,8 +50,7 @@ static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
 static const TqXactEnd *const xact_ends[] =
 	{&tq_cursor_xact_end,  &tq_counts_xact_end,  &tq_wait_xact_end,
 	 &tq_facts_xact_end,   &tq_request_xact_end, &tq_run_xact_end,
-	 &tq_entries_xact_end, &tq_watched_xact_end, &tq_access_xact_end,
-	 &tq_map_lock_xact_end};
+	 &tq_entries_xact_end, &tq_watched_xact_end, &tq_access_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

@@ -133,10 +133,6 @@ extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
 						   int message_arg);
 
-/* ---- router_api.c: what a session of a router knows of tasks ---- */
-
-extern void tq_router_note_task(const TqSlug *id, int32 shard);
-
 /* ---- group_graph.c: reads a task group as a graph that can be drawn ---- */
 
 /* A node of the graph is the task with the same index. */

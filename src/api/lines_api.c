@@ -6,7 +6,7 @@
  * PL/Proxy has each value of a row as text, and parses the query for each call.
  * A line for each claim, in few values, and a line for each run, in one, cost
  * both sides less: a field is found by its tab, and no executor handles a row
- * for each task.  src/api/router_lines.c is the other end.
+ * for each task.  src/extras/router/router_lines.c is the other end.
  *
  *	a claim		task id, run id, microseconds since 2000 in UTC when it ends, payload,
  *				credentials, and the queue if it is from several

@@ -298,7 +298,6 @@ extern bool tq_lines_int64(TqLines *lines, char ends, int64 *value);
 extern bool tq_lines_int32(TqLines *lines, char ends, int32 *value);
 
 extern void tq_jsonb_add_hex(StringInfo text, const Jsonb *value);
-extern Jsonb *tq_jsonb_of_hex(const char *hex);
 
 /* ---- spi.c: statements that are planned once per backend ---- */
 
@@ -427,12 +426,5 @@ extern bool tq_durable_has_standbys(void);
 extern void tq_durable_flush(FullTransactionId xid);
 extern XLogRecPtr tq_durable_here(void);
 extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
-
-/* ---- map_lock.c: the lock of a router's map ---- */
-
-extern bool tq_map_lock(bool over_commits);
-extern void tq_map_unlock(void);
-
-extern const TqXactEnd tq_map_lock_xact_end;
 
 #endif /* TQ_UTIL_H */

@@ -19,8 +19,9 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
-#include "../util/util.h"
-#include "api.h"
+#include "../../util/compat.h"
+#include "../../util/util.h"
+#include "router.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_claims);
 PG_FUNCTION_INFO_V1(tq_shard_runs);
@@ -54,7 +55,7 @@ read_claim(TqLines *lines, TqSlug *task_id, Datum *values)
 		!tq_lines_int32(lines, '\t', &run_id) ||
 		!tq_lines_int64(lines, '\t', &taken_until))
 		return false;
-	values[0] = tq_slug_datum(task_id);
+	values[0] = PointerGetDatum(task_id);
 	values[1] = Int32GetDatum(run_id);
 	values[4] = TimestampTzGetDatum(taken_until);
 	return true;
@@ -71,7 +72,7 @@ read_json(TqLines *lines, char ends, Datum *value, bool *is_null)
 	*is_null = *field == '\0';
 	if (*field == 'x')
 	{
-		*value = PointerGetDatum(tq_jsonb_of_hex(field + 1));
+		*value = PointerGetDatum(tq_router_jsonb_of_hex(field + 1));
 		return DatumGetPointer(*value) != NULL;
 	}
 	if (!*is_null)
@@ -116,7 +117,8 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 			(has_queue && !read_queue(&lines, &values[7])))
 			refuse_answer("claims");
 		tq_router_note_task(&task_id, PG_GETARG_INT32(1));
-		tq_put_row(rsinfo, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
+							 nulls);
 	}
 	return (Datum) 0;
 }
@@ -174,6 +176,7 @@ tq_shard_resolutions(PG_FUNCTION_ARGS)
 	const TqSlug *slugs = (const TqSlug *) ARR_DATA_PTR(ids);
 	const int32 *runs = (const int32 *) ARR_DATA_PTR(numbers);
 	TqLines lines = tq_lines_of(PG_GETARG_TEXT_PP(2));
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	int n = length(ids);
 
 	if (!is_list(ids) || !is_list(numbers) || length(numbers) != n ||
@@ -183,13 +186,14 @@ tq_shard_resolutions(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		char *outcome = tq_lines_field(&lines, '\n');
-		Datum values[3] = {tq_slug_datum(&slugs[i]), Int32GetDatum(runs[i])};
+		Datum values[3] = {PointerGetDatum(&slugs[i]), Int32GetDatum(runs[i])};
 		bool nulls[3] = {false};
 
 		if (outcome == NULL)
 			refuse_answer("outcomes");
 		values[2] = CStringGetTextDatum(outcome);
-		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
+							 nulls);
 	}
 	return (Datum) 0;
 }

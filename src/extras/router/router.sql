@@ -1,6 +1,6 @@
 /*
- * src/shard/router.sql: what of the extension tq_shard is written by hand.
- * src/shard/generate makes of it and of src/sql the script that is installed.
+ * src/extras/router/router.sql: what of the extension tq_shard is written by hand.
+ * src/extras/router/generate makes of it and of src/sql the script that is installed.
  */
 
 \echo Use "CREATE EXTENSION tq_shard" to load this file. \quit
@@ -27,7 +27,7 @@ CREATE SCHEMA tq_shard_internal;
 COMMENT ON SCHEMA tq_shard_internal IS 'tables of the extension tq_shard, and functions that its functions call';
 
 -- The language of the functions that run on shards: PL/Proxy, with the SQLSTATE of a
--- connection for a shard that does not answer.  src/shard/generate puts it in place of
+-- connection for a shard that does not answer.  src/extras/router/generate puts it in place of
 -- plproxy.
 CREATE FUNCTION tq_shard_internal.call() RETURNS language_handler
 	AS 'MODULE_PATHNAME', 'tq_shard_call' LANGUAGE C;

@@ -1,7 +1,7 @@
 /*
  * router_api.c
  *	  Functions of the extension tq_shard that its SQL functions call for each
- *	  task or shard (src/shard/router.sql).
+ *	  task or shard (router.sql).
  *
  * A router has no table of tasks.  What these functions keep between calls is of
  * one session, and only decides which shard is asked first.
@@ -19,10 +19,11 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
-#include "../util/compat.h"
-#include "../util/util.h"
-#include "api.h"
+#include "../../util/compat.h"
+#include "../../util/util.h"
+#include "router.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_lock_map);
@@ -97,7 +98,7 @@ tq_shard_cluster(PG_FUNCTION_ARGS)
 Datum
 tq_shard_lock_map(PG_FUNCTION_ARGS)
 {
-	if (!tq_map_lock(PG_GETARG_BOOL(0)))
+	if (!tq_router_map_lock(PG_GETARG_BOOL(0)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("another session changes the map"),
@@ -109,7 +110,7 @@ tq_shard_lock_map(PG_FUNCTION_ARGS)
 Datum
 tq_shard_unlock_map(PG_FUNCTION_ARGS)
 {
-	tq_map_unlock();
+	tq_router_map_unlock();
 	PG_RETURN_VOID();
 }
 
@@ -286,7 +287,7 @@ tq_shard_claim_order(PG_FUNCTION_ARGS)
 	text *queue = PG_GETARG_TEXT_PP(0);
 	int n;
 	const int32 *shards = integers(PG_GETARG_ARRAYTYPE_P(1), &n);
-	TimestampTz now = n > 1 ? tq_clock_real_now() : 0;
+	TimestampTz now = n > 1 ? GetCurrentTimestamp() : 0;
 	Datum *ordered = palloc(sizeof(Datum) * Max(n, 1));
 	int first = n > 1 ? next_turn(n) : 0;
 	int front = 0;
@@ -313,6 +314,6 @@ tq_shard_note_empty(PG_FUNCTION_ARGS)
 	KnownEmpty *slot = slot_of(PG_GETARG_TEXT_PP(0), PG_GETARG_INT32(1), &key);
 
 	slot->key = key;
-	slot->until = tq_clock_add_ms(tq_clock_real_now(), EMPTY_MS);
+	slot->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), EMPTY_MS);
 	PG_RETURN_BOOL(true);
 }

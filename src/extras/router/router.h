@@ -1,0 +1,29 @@
+/*
+ * router.h
+ *	  The library tq_shard: the router of the extension tq_shard.
+ *
+ * Decides what a session of a router knows of its shards, and how an answer of a
+ * shard becomes rows.  What a task is, the shards decide.
+ */
+#ifndef TQ_ROUTER_H
+#define TQ_ROUTER_H
+
+#include "utils/jsonb.h"
+
+#include "../../util/util.h"
+
+/* ---- map_lock.c: the lock of a router's map ---- */
+
+extern void tq_router_map_init(void);
+extern bool tq_router_map_lock(bool over_commits);
+extern void tq_router_map_unlock(void);
+
+/* ---- jsonb_bytes.c: jsonb values whose bytes a shard has sent ---- */
+
+extern Jsonb *tq_router_jsonb_of_hex(const char *hex);
+
+/* ---- router_api.c: what a session of a router knows of tasks ---- */
+
+extern void tq_router_note_task(const TqSlug *id, int32 shard);
+
+#endif /* TQ_ROUTER_H */
