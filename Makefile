@@ -22,9 +22,12 @@ EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.con
 
 MODULE_big = tq
 OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c)))
-# The router is a library of its own, with copies of what it needs of util.
-extras = tq_shard$(DLSUFFIX)
+# Pictures and the router are libraries of their own, with copies of what they need of
+# core and util.
+extras = tq_picture$(DLSUFFIX) tq_shard$(DLSUFFIX)
+tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/picture/*.c))) src/core/names.o
 tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/lines.o src/util/slugid.o
+extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 DATA_built = src/sql/tq--$(EXTVERSION).sql src/extras/router/tq_shard--$(EXTVERSION).sql
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
@@ -62,7 +65,7 @@ test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
 generated = src/api/audited.inc test/calls.sql
-EXTRA_CLEAN = $(generated) $(extras) $(tq_shard_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
+EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist
 
@@ -102,19 +105,21 @@ ifneq ($(realpath $(tree)),$(CURDIR))
 ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o $(tree)/src/*/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS) $(tq_shard_OBJS))) src/sql test)
+$(shell mkdir -p $(sort $(dir $(OBJS) $(extra_OBJS))) src/sql test)
 EXTRA_CLEAN += src test
 endif
 
 include $(PGXS)
 
 # The other libraries.  They are linked as MODULE_big is; where the linker can, so that
-# each calls its own copies of util, whichever library is loaded first.
+# each calls its own copies, whichever library is loaded first.
 all: $(extras)
 install: install-extras
 uninstall: uninstall-extras
 .PHONY: install-extras uninstall-extras
-$(extras): $(tq_shard_OBJS)
+tq_picture$(DLSUFFIX): $(tq_picture_OBJS)
+tq_shard$(DLSUFFIX): $(tq_shard_OBJS)
+$(extras):
 	$(LINK.shared) $(if $(filter darwin win32,$(PORTNAME)),,-Wl$(comma)-Bsymbolic) -o $@ $^ $(LDFLAGS) $(LDFLAGS_SL) $(SHLIB_LINK)
 install-extras: $(extras) installdirs
 	$(INSTALL_SHLIB) $(extras) '$(DESTDIR)$(pkglibdir)/'
@@ -140,7 +145,7 @@ uninstall-documents:
 endif
 
 # The parts of the SQL, each after those that it uses.
-sql_parts = roles types tables functions lists workers settings scopes cron presets subscriptions artifacts shard views health grants
+sql_parts = roles types tables functions lists workers settings scopes cron presets subscriptions artifacts shard views pictures health grants
 sql_sources = $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts))
 src/sql/tq--$(EXTVERSION).sql: $(sql_sources) $(tree)/tq.control
 	cat $(filter %.sql,$^) >$@
@@ -164,7 +169,7 @@ test/calls.sql: $(tree)/src/sql/generate $(manifest) $(tree)/test/states.sql
 src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
-$(OBJS) $(tq_shard_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
+$(OBJS) $(extra_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
 
 installcheck: installcheck-ready
 ifneq ($(isolation_prepared),)

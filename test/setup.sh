@@ -540,7 +540,7 @@ tq_copy_server() {
 			tq_user cp -RsT "$dir" "$prefix$dir"
 		fi || return
 	done
-	rm -f "$prefix$("$tq_server" --pkglibdir)"/tq{,_shard}.so "$prefix$("$tq_server" --sharedir)"/extension/tq{,_shard}[.-]*
+	rm -f "$prefix$("$tq_server" --pkglibdir)"/tq{,_picture,_shard}.so "$prefix$("$tq_server" --sharedir)"/extension/tq{,_shard}[.-]*
 	TQ_PG_CONFIG=$prefix$("$tq_server" --bindir)/pg_config
 	export TQ_PG_CONFIG
 }
@@ -589,7 +589,7 @@ tq_build() {
 # tq_keep_build FILE: keeps what was built, in place of that of before.
 tq_keep_build() {
 	rm -f "${1%/*}/$(tq_major)"-*.tar 2>/dev/null
-	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/api/audited.inc src/*.o src/*/*.o src/*/*/*.o tq.so tq_shard.so \
+	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/api/audited.inc src/*.o src/*/*.o src/*/*/*.o tq.so tq_picture.so tq_shard.so \
 		src/sql/tq--*.sql src/extras/router/tq_shard--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
 }
 

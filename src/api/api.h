@@ -19,7 +19,6 @@
 #include "../core/types.h"
 #include "../lifecycle/lifecycle.h"
 #include "../operations/operations.h"
-#include "../picture/picture.h"
 #include "../rules/rules.h"
 #include "../storage/tasks.h"
 #include "../util/compat.h"
@@ -132,23 +131,6 @@ extern TqReport *tq_reports_read(Jsonb *json, int *n);
 extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
 						   int message_arg);
-
-/* ---- group_graph.c: reads a task group as a graph that can be drawn ---- */
-
-/* A node of the graph is the task with the same index. */
-typedef struct TqGroupPicture
-{
-	TqGraph graph;
-	TqGroupTask *tasks; /* in order of their ids */
-	int ntasks;
-} TqGroupPicture;
-
-/* Characters of a label. */
-#define TQ_LABEL_MAX 60
-
-extern void tq_group_graph(const TqGroup *group, TqGroupPicture *picture);
-extern void tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
-						   TqGantt *gantt);
 
 /* ---- sql_body.c: the languages of functions that are written in SQL ---- */
 

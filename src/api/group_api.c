@@ -34,6 +34,8 @@ PG_FUNCTION_INFO_V1(tq_cancel_task_group);
 PG_FUNCTION_INFO_V1(tq_retry_task_group);
 PG_FUNCTION_INFO_V1(tq_group_progress);
 PG_FUNCTION_INFO_V1(tq_group_progress_shown);
+PG_FUNCTION_INFO_V1(tq_sql_group_to_list);
+PG_FUNCTION_INFO_V1(tq_sql_group_outcome);
 
 /* Checks the right to read a group. */
 static void
@@ -311,4 +313,41 @@ Datum
 tq_group_progress_shown(PG_FUNCTION_ARGS)
 {
 	return group_progress(fcinfo, false);
+}
+
+/* ---- what bodies call ---- */
+
+/*
+ * group_to_list(task_group_id slugid) -> bigint: the number of a group that the
+ * caller may list, 0 if it has no row
+ */
+Datum
+tq_sql_group_to_list(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TqGroup group;
+
+	require_list(slug);
+	tq_spi_begin_part();
+	tq_group_get(slug, &group);
+	tq_spi_end_part();
+	PG_RETURN_INT64(group.id);
+}
+
+/* group_outcome(task_group_id slugid) -> text, NULL while tasks are unresolved */
+Datum
+tq_sql_group_outcome(PG_FUNCTION_ARGS)
+{
+	TqGroup group;
+	TqProgress progress;
+	const char *outcome;
+
+	tq_spi_begin_part();
+	tq_group_get(PG_GETARG_TQ_SLUG_P(0), &group);
+	tq_group_count(&group, &progress);
+	outcome = tq_group_outcome(&progress);
+	tq_spi_end_part();
+	if (outcome == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(outcome));
 }

@@ -54,6 +54,7 @@ PG_FUNCTION_INFO_V1(tq_sql_caller);
 PG_FUNCTION_INFO_V1(tq_sql_audit_task);
 PG_FUNCTION_INFO_V1(tq_sql_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_element_not_null);
+PG_FUNCTION_INFO_V1(tq_sql_arg_int);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
 PG_FUNCTION_INFO_V1(tq_sql_arg_after);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
@@ -319,6 +320,19 @@ tq_sql_element_not_null(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		tq_error_null_element(given(fcinfo, 1), PG_GETARG_INT32(2) - 1);
 	PG_RETURN_VOID();
+}
+
+/*
+ * arg_int(value int, name text, min int, max int) -> int: an argument that is
+ * within these limits
+ */
+Datum
+tq_sql_arg_int(PG_FUNCTION_ARGS)
+{
+	char *name = given(fcinfo, 1);
+
+	PG_RETURN_INT32(
+		tq_arg_int(fcinfo, 0, name, PG_GETARG_INT32(2), PG_GETARG_INT32(3)));
 }
 
 /* arg_max(max int) -> int: the size of a page */

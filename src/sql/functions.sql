@@ -69,6 +69,10 @@ CREATE FUNCTION tq_internal.element_not_null(value "any", name text, n int) RETU
 	AS 'MODULE_PATHNAME', 'tq_sql_element_not_null' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.element_not_null("any", text, int) IS 'raises TQ400 for an element of an argument which is NULL';
 
+CREATE FUNCTION tq_internal.arg_int(value int, name text, min int, max int) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_int' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_int(int, text, int, int) IS 'an argument of that name, if it is from min to max';
+
 CREATE FUNCTION tq_internal.arg_max(max int) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_max' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_max(int) IS 'the argument max, the size of a page, if it may be that';
@@ -341,26 +345,6 @@ COMMENT ON FUNCTION tq.cancel_group_callbacks(tq.slugid, tq.slugid) IS
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
 COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
-
-CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
-	AS 'MODULE_PATHNAME', 'tq_group_tree' LANGUAGE C;
-COMMENT ON FUNCTION tq.group_tree(tq.slugid, int) IS 'a task group as lines for a terminal: each task below the last that it depends on, with its state';
-
-CREATE FUNCTION tq.group_dot(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_group_dot' LANGUAGE C;
-COMMENT ON FUNCTION tq.group_dot(tq.slugid, int) IS 'the graph of a task group for Graphviz';
-
-CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_group_mermaid' LANGUAGE C;
-COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
-
-CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_group_gantt_sql' LANGUAGE C;
-COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
-
-CREATE FUNCTION tq.report_html(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_report_html' LANGUAGE C;
-COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';
 
 -- ---------------------------------------------------------------------------
 -- Workers

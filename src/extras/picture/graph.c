@@ -14,8 +14,8 @@
 #include "lib/stringinfo.h"
 #include "utils/hsearch.h"
 
-#include "../core/names.h"
-#include "../core/types.h"
+#include "../../core/names.h"
+#include "../../core/types.h"
 #include "picture.h"
 
 /* Edges that are drawn at most, and nodes that may have all edges. */

@@ -9,8 +9,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "../core/names.h"
-#include "../core/types.h"
+#include "../../core/names.h"
+#include "../../core/types.h"
 #include "picture.h"
 
 /* Deeper nodes of a tree are indented no further. */

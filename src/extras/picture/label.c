@@ -13,6 +13,7 @@
 
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "utils/timestamp.h"
 
 #include "picture.h"
 
@@ -193,4 +194,19 @@ tq_label_mermaid(StringInfo out, const char *label)
 		else
 			appendStringInfo(out, "#%d;", c);
 	}
+}
+
+/* Returns a time in UTC, as the JSON of tq has it. */
+char *
+tq_label_time(TimestampTz t)
+{
+	struct pg_tm tm;
+	fsec_t fsec;
+
+	if (TIMESTAMP_NOT_FINITE(t) ||
+		timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
+		return pstrdup(timestamptz_to_str(t));
+	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year,
+					tm.tm_mon, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+					(int) (fsec / 1000));
 }

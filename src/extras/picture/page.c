@@ -10,9 +10,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "../core/names.h"
-#include "../core/types.h"
-#include "../util/util.h"
+#include "../../core/names.h"
+#include "../../core/types.h"
 #include "picture.h"
 
 static void
@@ -99,7 +98,7 @@ append_progress(StringInfo out, const TqGroupPage *page)
 						 ? 0
 						 : (int) (100.0 * resolved / graph->tasks),
 					 page->sealed != 0 ? psprintf("sealed at %s",
-												  tq_clock_text(page->sealed))
+												  tq_label_time(page->sealed))
 									   : "not sealed");
 	append_bar(out, graph);
 }
@@ -145,7 +144,7 @@ append_faults(StringInfo out, const TqGroupPage *page)
 		append_cell(out, "", psprintf("%d", fault->runs));
 		append_cell(out, "", fault->worker);
 		append_cell(out, "", fault->queue);
-		append_cell(out, "", tq_clock_text(fault->resolved));
+		append_cell(out, "", tq_label_time(fault->resolved));
 		append_cell(out, "", fault->task_id);
 		appendStringInfoString(out, "</tr>\n");
 	}
@@ -171,5 +170,5 @@ tq_page_html(StringInfo out, const TqGroupPage *page)
 	appendStringInfo(out,
 					 "</div>\n<p>State of %s, by tq.report_html().</p>\n"
 					 "</body>\n</html>\n",
-					 tq_clock_text(page->now));
+					 tq_label_time(page->now));
 }

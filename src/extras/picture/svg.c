@@ -10,8 +10,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "../core/names.h"
-#include "../core/types.h"
+#include "../../core/names.h"
+#include "../../core/types.h"
 #include "picture.h"
 
 static const char *const lines[TQ_STATES] =

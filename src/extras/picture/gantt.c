@@ -15,8 +15,7 @@
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 
-#include "../core/names.h"
-#include "../util/util.h"
+#include "../../core/names.h"
 #include "picture.h"
 
 #define LEFT 190
@@ -376,7 +375,7 @@ tq_gantt_svg(StringInfo out, const TqGantt *gantt)
 			psprintf(
 				"%d runs, %s from %s; dashed: the wait for a worker; a triangle: a retry",
 				gantt->nbars, duration(chart.span),
-				tq_clock_text(chart.begin)));
+				tq_label_time(chart.begin)));
 	append_workers(out, &chart);
 	if (gantt->nbars > 0)
 		append_scale(out, &chart);

@@ -6,7 +6,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "../core/types.h"
+#include "../../core/types.h"
 #include "picture.h"
 
 #define MARGIN 10

@@ -1,18 +1,19 @@
 /*
  * picture.h
- *	  Pictures of task groups, as text, SVG and HTML.
+ *	  The library tq_picture: pictures of task groups, as text, SVG and HTML.
  *
  * Decides how a graph, runs and a report are drawn.  It has no access to
- * tables: the API reads what it draws.  All texts are labels, made safe to show
- * by label.c.
+ * tables: src/sql/pictures.sql reads what it draws.  All texts are labels, made
+ * safe to show by label.c.
  */
 #ifndef TQ_PICTURE_H
 #define TQ_PICTURE_H
 
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
+#include "utils/array.h"
 
-#include "../core/types.h"
+#include "../../core/types.h"
 
 /* ---- state_style.c: how pictures show the state of a task ---- */
 
@@ -41,6 +42,7 @@ extern char *tq_label_pattern(const char *name, bool without_suffix);
 extern void tq_label_html(StringInfo out, const char *label);
 extern void tq_label_dot(StringInfo out, const char *label);
 extern void tq_label_mermaid(StringInfo out, const char *label);
+extern char *tq_label_time(TimestampTz t);
 
 /* ---- graph.c: the graph of a task group, and what it is collapsed to ---- */
 
@@ -79,10 +81,6 @@ typedef struct TqGraph
 	const char
 		*collapsed; /* by what tasks were drawn as one; NULL: none was */
 } TqGraph;
-
-/* More tasks or dependencies than this are not read. */
-#define TQ_GRAPH_TASKS 50000
-#define TQ_GRAPH_EDGES 500000
 
 extern void tq_graph_finish(TqGraph *graph);
 extern TqGraph *tq_graph_collapse(TqGraph *graph, int max);
@@ -170,9 +168,6 @@ typedef struct TqGantt
 	bool is_alone; /* not in a page */
 } TqGantt;
 
-/* More runs than this are not read. */
-#define TQ_GANTT_RUNS 100000
-
 extern void tq_gantt_svg(StringInfo out, const TqGantt *gantt);
 
 /* ---- page.c: the report on a task group: one page of HTML ---- */
@@ -205,5 +200,20 @@ typedef struct TqGroupPage
 } TqGroupPage;
 
 extern void tq_page_html(StringInfo out, const TqGroupPage *page);
+
+/* ---- group_graph.c: reads the rows of a task group, for all of these ---- */
+
+typedef struct TqGroupPicture
+{
+	TqGraph graph;
+	int64 *ids; /* of the tasks, in order; the nodes have the same indexes */
+} TqGroupPicture;
+
+extern void tq_group_graph(ArrayType *tasks, ArrayType *dependencies,
+						   TqGroupPicture *picture);
+extern void tq_group_gantt(ArrayType *runs, const TqGroupPicture *picture,
+						   TqGantt *gantt);
+extern void tq_group_faults(ArrayType *faults, const TqGroupPicture *picture,
+							TqGroupPage *page);
 
 #endif /* TQ_PICTURE_H */

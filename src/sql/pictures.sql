@@ -1,0 +1,240 @@
+-- ---------------------------------------------------------------------------
+-- Pictures of a task group (doc/spec/taskcluster.md 2.7)
+--
+-- A picture shows one moment: a body reads all rows by one snapshot, and the
+-- library tq_picture (src/extras/picture) draws them.
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE tq_internal.drawn_task AS (
+	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz);
+COMMENT ON TYPE tq_internal.drawn_task IS 'task of a group that is drawn, with its last run, in words the progress of a running one';
+
+CREATE TYPE tq_internal.drawn_run AS (
+	task bigint, run_id smallint, state smallint, reason smallint, claimable timestamptz, started timestamptz, resolved timestamptz, worker text);
+COMMENT ON TYPE tq_internal.drawn_run IS 'run that is drawn; of one that was not claimed, started and worker are NULL';
+
+CREATE TYPE tq_internal.drawn_fault AS (
+	task_id text, name text, task_queue_id text, state smallint, reason smallint, runs int, resolved timestamptz, worker text, error text);
+COMMENT ON TYPE tq_internal.drawn_fault IS 'task that failed, in a report';
+
+-- ---- what draws ----
+
+CREATE FUNCTION tq_internal.draw_tree(title text, max_nodes int, tasks tq_internal.drawn_task[], dependencies bigint[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_tree' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.draw_tree(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for a terminal';
+
+CREATE FUNCTION tq_internal.draw_dot(title text, max_nodes int, tasks tq_internal.drawn_task[], dependencies bigint[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_dot' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.draw_dot(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for Graphviz';
+
+CREATE FUNCTION tq_internal.draw_mermaid(title text, max_nodes int, tasks tq_internal.drawn_task[], dependencies bigint[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_mermaid' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.draw_mermaid(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for Mermaid';
+
+CREATE FUNCTION tq_internal.draw_gantt(
+	title text, max_rows int, now timestamptz, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_gantt' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, timestamptz, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[]) IS
+	'runs by worker and time, as an SVG';
+
+CREATE FUNCTION tq_internal.draw_report(
+	task_group_id text, max_nodes int, now timestamptz, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
+	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_report' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, timestamptz, text, tq_internal.drawn_task[], bigint[],
+	tq_internal.drawn_run[], tq_internal.drawn_fault[]) IS 'a group as a page of HTML';
+
+-- ---- what is drawn ----
+
+CREATE FUNCTION tq_internal.group_to_list(task_group_id tq.slugid) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_sql_group_to_list' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.group_to_list(tq.slugid) IS 'number of a group that exists and that the caller may list, 0 if it has no row; raises TQ400, TQ403 or TQ404';
+
+CREATE FUNCTION tq_internal.group_outcome(task_group_id tq.slugid) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_group_outcome' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.group_outcome(tq.slugid) IS 'outcome of a group; NULL while it has unresolved tasks';
+
+-- The task that a group is named after has no group_id.
+CREATE FUNCTION tq_internal.members(group_number bigint, task_group_id tq.slugid) RETURNS SETOF tq_internal.task
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT t.* FROM tq_internal.task t WHERE t.group_id = group_number
+		UNION ALL
+		SELECT t.* FROM tq_internal.task t WHERE t.task_id = members.task_group_id AND t.group_id IS NULL;
+	END;
+COMMENT ON FUNCTION tq_internal.members(bigint, tq.slugid) IS 'tasks of a group';
+
+-- src/storage/columns.h says why it looks up a row in two ways (TQ_PENDING_OF).
+CREATE FUNCTION tq_internal.pending_of(task bigint) RETURNS SETOF tq_internal.pending
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT p.*
+		FROM tq_internal.task t
+			CROSS JOIN LATERAL (SELECT * FROM tq_internal.pending f WHERE f.queue = t.queue AND f.priority = t.priority AND f.seq = t.id OFFSET 0) AS p
+		WHERE t.id = pending_of.task
+		UNION ALL
+		SELECT p.* FROM tq_internal.pending p WHERE p.task = pending_of.task AND p.seq <> p.task;
+	END;
+COMMENT ON FUNCTION tq_internal.pending_of(bigint) IS 'the row of a task in pending, if it has one';
+
+CREATE FUNCTION tq_internal.too_large(task_group_id tq.slugid, max int, what text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RAISE EXCEPTION 'task group "%" is too large for a picture', task_group_id
+		USING ERRCODE = 'TQ400', DETAIL = format('It has more than %s %s.', max, what),
+			HINT = 'See tq.group_progress() and tq.failure_overview instead.';
+END
+$$;
+COMMENT ON FUNCTION tq_internal.too_large(tq.slugid, int, text) IS 'raises TQ400 for a group that has more of something than a picture shows';
+
+CREATE FUNCTION tq_internal.drawn_tasks(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.drawn_task[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	tasks tq_internal.drawn_task[] := ARRAY(
+		SELECT ROW(m.id, left(coalesce(m.metadata ->> 'name', q.task_queue_id), 100),
+			CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1 ELSE coalesce(r.state, 0) END,
+			CASE WHEN p.task IS NULL AND d.task IS NULL THEN coalesce(r.reason_resolved, 0) ELSE 0 END,
+			coalesce(p.run_id, d.run_id, r.run_id, -1), d.task IS NOT NULL,
+			CASE WHEN e.reported IS NOT NULL
+				THEN left(concat_ws(', ', CASE WHEN e.total > 0 THEN trunc(100.0 * e.done / e.total) || ' %' ELSE e.done || ' done' END, e.message), 100) END,
+			CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END)::tq_internal.drawn_task
+		FROM tq_internal.members(group_number, drawn_tasks.task_group_id) AS m
+			JOIN tq_internal.queue q ON q.id = m.queue
+			LEFT JOIN tq_internal.unscheduled u ON u.task = m.id
+			LEFT JOIN LATERAL tq_internal.pending_of(m.id) AS p ON true
+			LEFT JOIN tq_internal.delayed d ON d.task = m.id
+			LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
+			LEFT JOIN tq_internal.run_detail e ON r.state = 2 AND r.has_detail AND e.task = r.task AND e.run_id = r.run_id
+		ORDER BY m.id LIMIT 50001);
+BEGIN
+	IF cardinality(tasks) > 50000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 50000, 'tasks');
+	END IF;
+	RETURN tasks;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_tasks(bigint, tq.slugid) IS 'tasks of a group, in the order of their numbers; the beginnings of long texts';
+
+CREATE FUNCTION tq_internal.drawn_dependencies(group_number bigint, task_group_id tq.slugid) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	pairs bigint[] := ARRAY(
+		SELECT ARRAY[m.id, coalesce(t.id, 0)]
+		FROM tq_internal.members(group_number, drawn_dependencies.task_group_id) AS m
+			CROSS JOIN LATERAL unnest(m.dependencies) AS e (required)
+			LEFT JOIN tq_internal.task t ON t.task_id = e.required
+		LIMIT 500001);
+BEGIN
+	IF cardinality(pairs) / 2 > 500000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 500000, 'dependencies');
+	END IF;
+	RETURN pairs;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_dependencies(bigint, tq.slugid) IS
+	'pairs of a task of a group and one that it depends on, which may be in no group, or deleted (0)';
+
+-- Runs that were claimed or resolved, and those that were not yet.
+CREATE FUNCTION tq_internal.drawn_runs(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.drawn_run[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	runs tq_internal.drawn_run[] := ARRAY(
+		SELECT ROW(m.id, r.run_id, r.state, r.reason_resolved, coalesce(d.visible_at, r.scheduled),
+			CASE WHEN w.id IS NOT NULL THEN r.started END, r.resolved,
+			CASE WHEN r.started IS NOT NULL THEN w.worker_group || '/' || w.worker_id END)::tq_internal.drawn_run
+		FROM tq_internal.members(group_number, drawn_runs.task_group_id) AS m
+			JOIN tq_internal.run r ON r.task = m.id
+			LEFT JOIN tq_internal.worker w ON w.id = r.worker
+			LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+		UNION ALL
+		SELECT ROW(m.id, p.run_id, 1, 0, p.scheduled, NULL, NULL, NULL)::tq_internal.drawn_run
+		FROM tq_internal.members(group_number, drawn_runs.task_group_id) AS m
+			CROSS JOIN LATERAL tq_internal.pending_of(m.id) AS p
+		LIMIT 100001);
+BEGIN
+	IF cardinality(runs) > 100000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 100000, 'runs');
+	END IF;
+	RETURN runs;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_runs(bigint, tq.slugid) IS 'runs of the tasks of a group, in no order';
+
+-- The message of an error comes first, in a line of its own.
+CREATE FUNCTION tq_internal.drawn_faults(tasks tq_internal.drawn_task[]) RETURNS tq_internal.drawn_fault[] LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN ARRAY(
+		SELECT ROW(t.task_id, f.name, q.task_queue_id, f.state, f.reason, f.run_id + 1, f.resolved, w.worker_group || '/' || w.worker_id,
+			left(CASE WHEN jsonb_typeof(d.error) = 'object' AND d.error ? 'message'
+				THEN concat_ws(E'\n', d.error ->> 'message', nullif((d.error - 'message')::text, '{}')) ELSE d.error #>> '{}' END, 1000))::tq_internal.drawn_fault
+		FROM (SELECT u.* FROM unnest(tasks) AS u WHERE u.state IN (4, 5) ORDER BY u.resolved DESC NULLS LAST, u.task LIMIT 100) AS f
+			JOIN tq_internal.task t ON t.id = f.task
+			JOIN tq_internal.queue q ON q.id = t.queue
+			JOIN tq_internal.run r ON r.task = f.task AND r.run_id = f.run_id
+			LEFT JOIN tq_internal.worker w ON w.id = r.worker
+			LEFT JOIN tq_internal.run_detail d ON d.task = f.task AND d.run_id = f.run_id
+		ORDER BY f.resolved DESC NULLS LAST, f.task);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_faults(tq_internal.drawn_task[]) IS 'the last failures of these tasks, with the first 1,000 characters of their errors';
+
+-- ---- the functions ----
+
+CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+BEGIN
+	RETURN QUERY SELECT string_to_table(tq_internal.draw_tree(task_group_id::text, max,
+		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id)), E'\n');
+END
+$$;
+COMMENT ON FUNCTION tq.group_tree(tq.slugid, int) IS 'a task group as lines for a terminal: each task below the last that it depends on, with its state';
+
+CREATE FUNCTION tq.group_dot(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+BEGIN
+	RETURN tq_internal.draw_dot(task_group_id::text, max,
+		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id));
+END
+$$;
+COMMENT ON FUNCTION tq.group_dot(tq.slugid, int) IS 'the graph of a task group for Graphviz';
+
+CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+BEGIN
+	RETURN tq_internal.draw_mermaid(task_group_id::text, max,
+		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id));
+END
+$$;
+COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
+
+CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100) RETURNS text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_rows, 'max_rows', 1, 1000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+BEGIN
+	RETURN tq_internal.draw_gantt('task group ' || task_group_id, max, tq_internal.clock_now(),
+		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id),
+		tq_internal.drawn_runs(number, task_group_id));
+END
+$$;
+COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
+
+CREATE FUNCTION tq.report_html(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
+BEGIN
+	RETURN tq_internal.draw_report(task_group_id::text, max, tq_internal.clock_now(),
+		(SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number), tq_internal.group_outcome(task_group_id),
+		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks));
+END
+$$;
+COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';
