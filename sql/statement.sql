@@ -132,7 +132,7 @@ INSERT INTO known VALUES
 		list_latest_artifacts, list_pending_tasks, list_task_group, result, status, statuses, task, task_queue_counts,
 		taskbroker_status, tasks}'),
 	('{fire_cron, run_cron_now}', '{bucket_counts, list_pending_tasks, task_queue_counts}'),
-	('{pause_queue, set_queue}', '{get_queue_settings}'),
+	('{pause_queue, set_queue}', '{get_task_queue}'),
 	('{purge}', '{artifact_info, bucket_counts, conductor_status, get_artifact, get_latest_artifact, get_worker, latest_artifact_info,
 		list_artifacts, list_dependent_tasks, list_latest_artifacts, list_workers, result, status, statuses, task, taskbroker_status, tasks}'),
 	('{quarantine_worker}', '{get_worker, list_workers}'),

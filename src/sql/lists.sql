@@ -111,14 +111,16 @@ DECLARE
 	answer jsonb;
 BEGIN
 	SELECT jsonb_strip_nulls(jsonb_build_object(
-			'taskQueueId', q.task_queue_id, 'provisionerId', q.provisioner_id, 'workerType', q.worker_type,
-			'expires', tq_internal.json_time(q.expires), 'lastDateActive', tq_internal.json_time(q.last_date_active),
-			'description', q.description, 'stability', q.stability))
+			'taskQueueId', q.task_queue_id, 'provisionerId', split_part(name, '/', 1), 'workerType', split_part(name, '/', 2),
+			'expires', CASE WHEN q.expires > now THEN tq_internal.json_time(q.expires) END,
+			'lastDateActive', CASE WHEN q.expires > now THEN tq_internal.json_time(q.last_date_active) END,
+			'description', '', 'stability', 'experimental')) || jsonb_build_object('settings', coalesce(s.settings, '{}'))
 		INTO answer
-		FROM tq_internal.listed_queue q WHERE q.task_queue_id = name AND q.expires > now;
+		FROM tq_internal.queue q LEFT JOIN tq_internal.queue_settings s ON s.queue = q.id
+		WHERE q.task_queue_id = name AND (q.expires > now OR s.queue IS NOT NULL);
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'task queue "%" does not exist', name
-			USING ERRCODE = 'TQ404', DETAIL = 'No worker has asked it for work, or not for a day.',
+			USING ERRCODE = 'TQ404', DETAIL = 'It has no settings, and no worker has asked it for work, or not for a day.',
 				HINT = 'A task queue becomes known by the first tq.claim_work() of a worker.';
 	END IF;
 	RETURN answer;
@@ -135,4 +137,4 @@ BEGIN
 	RETURN tq_internal.queue_json(name);
 END
 $$;
-COMMENT ON FUNCTION tq.get_task_queue(text) IS 'a queue: when a worker last asked it for work, and when it expires';
+COMMENT ON FUNCTION tq.get_task_queue(text) IS 'a queue: its settings, when a worker last asked it for work, and when it expires';

@@ -46,17 +46,6 @@ END
 $$;
 COMMENT ON FUNCTION tq.set_queue(text, jsonb) IS 'change settings of a queue: limits, timeouts, retention, default policy; null removes one; returns all';
 
-CREATE FUNCTION tq.get_queue_settings(task_queue_id text) RETURNS jsonb
-	LANGUAGE tq_read AS $$
-DECLARE
-	name text := tq_internal.arg_queue(task_queue_id);
-BEGIN
-	PERFORM tq_internal.require('queue:get-task-queue:' || name);
-	RETURN coalesce((SELECT s.settings FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue WHERE q.task_queue_id = name), '{}');
-END
-$$;
-COMMENT ON FUNCTION tq.get_queue_settings(text) IS 'settings of a queue, as they were given; {}: none';
-
 CREATE FUNCTION tq.pause_queue(task_queue_id text) RETURNS jsonb
 	LANGUAGE tq_operate AS $$
 DECLARE

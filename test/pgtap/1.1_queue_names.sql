@@ -40,8 +40,7 @@ SELECT pg_temp.same('tq.list_dead_letters', $$SELECT count(*) FROM tq.list_dead_
 SELECT pg_temp.same('tq.redrive_queue', $$SELECT tq.redrive_queue('mailers', 2)$$, '2');
 SELECT pg_temp.same('tq.purge', $$SELECT tq.purge('mailers', '{failed}', '0')$$, '3');
 SELECT pg_temp.same('tq.set_queue', $$SELECT tq.set_queue('mailers', '{"claimTimeout": 60}') ->> 'claimTimeout'$$, '60');
-SELECT pg_temp.same('tq.get_queue_settings', $$SELECT tq.get_queue_settings('mailers') ->> 'claimTimeout'$$, '60');
-SELECT is(tq.get_queue_settings('-/mailers') ->> 'claimTimeout', '60', 'the settings of the queue by its whole name');
+SELECT is(tq.get_task_queue('-/mailers') #>> '{settings,claimTimeout}', '60', 'the settings of the queue by its whole name');
 SELECT pg_temp.same('tq.pause_queue', $$SELECT tq.pause_queue('mailers') ->> 'paused'$$, 'true');
 SELECT pg_temp.same('tq.resume_queue', $$SELECT tq.resume_queue('mailers') ->> 'paused'$$, NULL);
 SELECT pg_temp.same('tq.queue_channel', $$SELECT tq.queue_channel('mailers') = tq.queue_channel('-/mailers')$$, 'true');

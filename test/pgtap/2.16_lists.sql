@@ -95,7 +95,7 @@ SELECT is((SELECT string_agg(task_queue_id, ' ' ORDER BY ordinality) FROM tq.lis
 SELECT is((SELECT string_agg(task_queue_id, ' ') FROM tq.list_task_queues('lp/b', 2)), 'lp/c lp/d', '2.16 listTaskQueues: a page');
 SELECT is(to_jsonb(q) - '{expires,last_date_active}'::text[], '{"task_queue_id": "lp/c", "provisioner_id": "lp", "worker_type": "c", "description": "", "stability": "experimental", "page": "lp/c"}', '2.16 listTaskQueues: a row')
 FROM tq.list_task_queues('lp/b', 1) AS q;
-SELECT is(w - '{expires,lastDateActive}'::text[], '{"taskQueueId": "lp/c", "provisionerId": "lp", "workerType": "c", "description": "", "stability": "experimental"}', '2.16 getTaskQueue') FROM tq.get_task_queue('lp/c') AS w;
+SELECT is(w - '{expires,lastDateActive}'::text[], '{"taskQueueId": "lp/c", "provisionerId": "lp", "workerType": "c", "description": "", "stability": "experimental", "settings": {}}', '2.16 getTaskQueue') FROM tq.get_task_queue('lp/c') AS w;
 SELECT ok(pg_temp.near(w ->> 'expires', now() + interval '26 hours') AND pg_temp.near(w ->> 'lastDateActive', now() + interval '2 hours'), '2.16 getTaskQueue: its times') FROM tq.get_task_queue('lp/c') AS w;
 SELECT pg_temp.throws('SELECT tq.' || call, 'TQ404', '2.16 unknown: ' || call)
 FROM unnest(ARRAY['get_task_queue(''lp/z'')', 'get_task_queue(''lr/unseen'')']) AS call;

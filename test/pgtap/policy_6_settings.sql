@@ -5,14 +5,16 @@ BEGIN;
 SELECT no_plan();
 
 -- set, get, merge, remove
-SELECT is(tq.get_queue_settings('test/new'), '{}', '6 a queue has no settings');
+SELECT pg_temp.throws($$SELECT tq.get_task_queue('test/new')$$, 'TQ404', '6 a queue that is not known has no settings');
 SELECT is(tq.set_queue('test/q', '{"claimTimeout": "5 min", "retainFailed": 60}'), '{"claimTimeout": "5 min", "retainFailed": 60}', '6 set_queue returns the settings as they were given');
 SELECT is(tq.set_queue('test/q', '{"retainFailed": null, "retainCompleted": "1 day"}'), '{"claimTimeout": "5 min", "retainCompleted": "1 day"}', '6 it merges keys, null removes one');
-SELECT is(tq.get_queue_settings('test/q'), '{"claimTimeout": "5 min", "retainCompleted": "1 day"}', '6 get_queue_settings');
+SELECT is(tq.get_task_queue('test/q') -> 'settings', '{"claimTimeout": "5 min", "retainCompleted": "1 day"}', '6 get_task_queue');
 SELECT is(tq.set_queue('test/q', '{}'), '{"claimTimeout": "5 min", "retainCompleted": "1 day"}', '6 no key, no change');
 SELECT is(tq.set_queue('test/q', '{"claimTimeout": null, "retainCompleted": null}'), '{}', '6 all removed');
 SELECT is((SELECT count(*) FROM tq_internal.queue_settings), 0::bigint, '6 leaves nothing behind');
-SELECT is(tq.get_queue_settings('test/never-heard-of'), '{}', '6 of an unknown queue');
+SELECT pg_temp.throws($$SELECT tq.get_task_queue('test/q')$$, 'TQ404', '6 it is not known any more');
+SELECT count(*) FROM tq.claim_work('test/asked', 'g', 'w');
+SELECT is(tq.get_task_queue('test/asked') -> 'settings', '{}', '6 a queue without settings');
 
 -- bad settings change nothing
 SELECT tq.set_queue('test/q', '{"claimTimeout": 60}');
@@ -21,7 +23,7 @@ FROM unnest(ARRAY['[]', '3', '"paused"', '{"colour": 1}', '{"paused": 1}', '{"cl
 	'{"retainCompleted": "infinity"}', '{"concurrentLimit": -1}', '{"concurrentLimit": 1.5}', '{"rateCount": 5}',
 	'{"rateCount": 5, "rateInterval": 0}', '{"maxPending": "many"}', '{"policy": []}', '{"policy": {"colour": 1}}',
 	'{"policy": {"retries": 1000000}}', '{"policy": {"claimTimeout": 5, "runTimeout": 1}}', '{"policy": {"queueDefault": {}}}']) AS settings;
-SELECT is(tq.get_queue_settings('test/q'), '{"claimTimeout": 60}', '6 and nothing has changed');
+SELECT is(tq.get_task_queue('test/q') -> 'settings', '{"claimTimeout": 60}', '6 and nothing has changed');
 SELECT pg_temp.throws($$SELECT tq.set_queue('noslash/', '{}')$$, 'TQ400', '6 bad name');
 
 -- claimTimeout: of the policy, else of the queue, else tq.claim_timeout

@@ -1207,7 +1207,7 @@ CREATE FUNCTION tq_shard_internal.grant_at(on_partition int, role text, scopes t
 COMMENT ON FUNCTION tq_shard_internal.grant_at(int, text, text[]) IS 'tq.grant_scopes() on a shard';
 CREATE FUNCTION tq_shard_internal.queues_at(on_partition int, OUT queue text, OUT settings jsonb) RETURNS SETOF record
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT q.task_queue_id AS queue, tq.get_queue_settings(q.task_queue_id) AS settings FROM tq_internal.queue_settings AS s JOIN tq_internal.queue AS q ON q.id = s.queue; $$;
+		SELECT q.task_queue_id AS queue, s.settings FROM tq_internal.queue_settings AS s JOIN tq_internal.queue AS q ON q.id = s.queue; $$;
 COMMENT ON FUNCTION tq_shard_internal.queues_at(int) IS 'settings of queues on a shard';
 CREATE FUNCTION tq_shard_internal.set_queue_at(on_partition int, queue text, settings jsonb) RETURNS jsonb
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.set_queue($2, $3); $$;

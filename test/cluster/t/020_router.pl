@@ -173,13 +173,13 @@ like(refused(q{CALL tq.wait_for_work('app/mail')}), qr/0A000: procedure tq.wait_
 # ---- settings of all ----
 
 is(ask(q{SELECT tq.pause_queue('app/mail') ->> 'paused'}), 'true', 'pause_queue()');
-is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/mail') ->> 'paused'}), 'true', "on $_") foreach ('s1', 's2', 's3');
+is($node->safe_psql($_, q{SELECT tq.get_task_queue('app/mail') #>> '{settings,paused}'}), 'true', "on $_") foreach ('s1', 's2', 's3');
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/mail', 'g', 'w')}), '0', 'nothing is claimed');
 ask(q{SELECT tq.resume_queue('app/mail')});
 
 is(ask(q{SELECT min(c), max(c) FROM (SELECT count(*) AS c FROM tq.worker_overview WHERE state = 'quarantined' GROUP BY worker_id) AS w}), '3|3',
 	'a quarantine is on all, also on shards that were added later');
-is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/limited')}), '{"concurrentLimit": 5}', "$_ has the settings of a queue")
+is($node->safe_psql($_, q{SELECT tq.get_task_queue('app/limited') -> 'settings'}), '{"concurrentLimit": 5}', "$_ has the settings of a queue")
   foreach ('s1', 's2', 's3');
 
 # A worker that has claimed on one shard only is put into quarantine on all.
