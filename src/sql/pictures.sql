@@ -32,17 +32,17 @@ CREATE FUNCTION tq_internal.draw_mermaid(title text, max_nodes int, tasks tq_int
 COMMENT ON FUNCTION tq_internal.draw_mermaid(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for Mermaid';
 
 CREATE FUNCTION tq_internal.draw_gantt(
-	title text, max_rows int, now timestamptz, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[]) RETURNS text
+	title text, max_rows int, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[], now timestamptz) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_gantt' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, timestamptz, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[]) IS
+COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], timestamptz) IS
 	'runs by worker and time, as an SVG';
 
 CREATE FUNCTION tq_internal.draw_report(
-	task_group_id text, max_nodes int, now timestamptz, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
-	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[]) RETURNS text
+	task_group_id text, max_nodes int, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
+	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[], now timestamptz) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_report' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, timestamptz, text, tq_internal.drawn_task[], bigint[],
-	tq_internal.drawn_run[], tq_internal.drawn_fault[]) IS 'a group as a page of HTML';
+COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, text, tq_internal.drawn_task[], bigint[],
+	tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz) IS 'a group as a page of HTML';
 
 -- ---- what is drawn ----
 
@@ -175,6 +175,8 @@ $$;
 COMMENT ON FUNCTION tq_internal.drawn_faults(tq_internal.drawn_task[]) IS 'the last failures of these tasks, with the first 1,000 characters of their errors';
 
 -- ---- the functions ----
+--
+-- The clock is read after the rows, because a running run ends now.
 
 CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
 	LANGUAGE tq_read AS $$
@@ -218,9 +220,9 @@ DECLARE
 	max int := tq_internal.arg_int(max_rows, 'max_rows', 1, 1000);
 	number bigint := tq_internal.group_to_list(task_group_id);
 BEGIN
-	RETURN tq_internal.draw_gantt('task group ' || task_group_id, max, tq_internal.clock_now(),
+	RETURN tq_internal.draw_gantt('task group ' || task_group_id, max,
 		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id),
-		tq_internal.drawn_runs(number, task_group_id));
+		tq_internal.drawn_runs(number, task_group_id), tq_internal.clock_now());
 END
 $$;
 COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
@@ -232,9 +234,10 @@ DECLARE
 	number bigint := tq_internal.group_to_list(task_group_id);
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
-	RETURN tq_internal.draw_report(task_group_id::text, max, tq_internal.clock_now(),
+	RETURN tq_internal.draw_report(task_group_id::text, max,
 		(SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number), tq_internal.group_outcome(task_group_id),
-		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks));
+		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks),
+		tq_internal.clock_now());
 END
 $$;
 COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';

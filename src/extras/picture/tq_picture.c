@@ -78,8 +78,8 @@ tq_draw_mermaid(PG_FUNCTION_ARGS)
 }
 
 /*
- * draw_gantt(title text, max_rows int, now timestamptz, tasks drawn_task[],
- * dependencies bigint[], runs drawn_run[]) -> text: an SVG
+ * draw_gantt(title text, max_rows int, tasks drawn_task[], dependencies bigint[],
+ * runs drawn_run[], now timestamptz) -> text: an SVG
  */
 Datum
 tq_draw_gantt(PG_FUNCTION_ARGS)
@@ -87,47 +87,46 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 	TqGroupPicture picture;
 	TqGantt gantt = {.title = text_to_cstring(PG_GETARG_TEXT_PP(0)),
 					 .max_rows = Max(PG_GETARG_INT32(1), 1),
-					 .now = PG_GETARG_TIMESTAMPTZ(2),
+					 .now = PG_GETARG_TIMESTAMPTZ(5),
 					 .is_alone = true};
 	StringInfoData out;
 
-	tq_group_graph(PG_GETARG_ARRAYTYPE_P(3), PG_GETARG_ARRAYTYPE_P(4),
+	tq_group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3),
 				   &picture);
-	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(5), &picture, &gantt);
+	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(4), &picture, &gantt);
 	initStringInfo(&out);
 	tq_gantt_svg(&out, &gantt);
 	return text_of(&out);
 }
 
 /*
- * draw_report(task_group_id text, max_nodes int, now timestamptz, sealed
- * timestamptz, outcome text, tasks drawn_task[], dependencies bigint[], runs
- * drawn_run[], faults drawn_fault[]) -> text: a page of HTML.  sealed and outcome
- * are NULL if there is none.
+ * draw_report(task_group_id text, max_nodes int, sealed timestamptz, outcome text,
+ * tasks drawn_task[], dependencies bigint[], runs drawn_run[], faults
+ * drawn_fault[], now timestamptz) -> text: a page of HTML.  sealed and outcome are
+ * NULL if there is none.
  */
 Datum
 tq_draw_report(PG_FUNCTION_ARGS)
 {
 	TqGroupPicture picture;
-	TqGantt gantt = {.title = "runs by worker",
-					 .max_rows = REPORT_ROWS,
-					 .now = PG_GETARG_TIMESTAMPTZ(2)};
-	TqGroupPage page = {.gantt = &gantt, .now = gantt.now};
+	TqGantt gantt = {.title = "runs by worker", .max_rows = REPORT_ROWS};
+	TqGroupPage page = {.gantt = &gantt};
 	StringInfoData out;
 
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
-		if (PG_ARGISNULL(i) && i != 3 && i != 4)
+		if (PG_ARGISNULL(i) && i != 2 && i != 3)
 			PG_RETURN_NULL();
 	}
-	tq_group_graph(PG_GETARG_ARRAYTYPE_P(5), PG_GETARG_ARRAYTYPE_P(6),
+	gantt.now = page.now = PG_GETARG_TIMESTAMPTZ(8);
+	tq_group_graph(PG_GETARG_ARRAYTYPE_P(4), PG_GETARG_ARRAYTYPE_P(5),
 				   &picture);
-	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(7), &picture, &gantt);
-	tq_group_faults(PG_GETARG_ARRAYTYPE_P(8), &picture, &page);
+	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(6), &picture, &gantt);
+	tq_group_faults(PG_GETARG_ARRAYTYPE_P(7), &picture, &page);
 	page.task_group_id = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	page.sealed = PG_ARGISNULL(3) ? 0 : PG_GETARG_TIMESTAMPTZ(3);
-	page.outcome = PG_ARGISNULL(4) ? NULL
-								   : text_to_cstring(PG_GETARG_TEXT_PP(4));
+	page.sealed = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
+	page.outcome = PG_ARGISNULL(3) ? NULL
+								   : text_to_cstring(PG_GETARG_TEXT_PP(3));
 	page.graph = tq_graph_collapse(&picture.graph, PG_GETARG_INT32(1));
 	initStringInfo(&out);
 	tq_page_html(&out, &page);
