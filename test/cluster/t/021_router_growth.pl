@@ -41,7 +41,7 @@ BEGIN
 		INSERT INTO created SELECT tq.enqueue('app/load'), 'new';
 		own := tq.slugid();
 		FOR n IN 1 .. 3 LOOP
-			id := tq_internal.slugid_in_bucket(tq_internal.bucket(own));
+			id := tq_shard_internal.slugid_in_bucket(tq_shard_internal.bucket(own));
 			LOOP
 				BEGIN
 					INSERT INTO created SELECT tq.enqueue('app/load', task_id => id, task_group_id => own), 'group';
@@ -110,7 +110,7 @@ note(ask(q{SELECT count(*) || ' creations were refused' FROM refused WHERE state
 is(ask('SELECT count(*) - count(DISTINCT task_id) FROM created'), '0', 'each task was created once');
 is(ask('SELECT count(*) - count(DISTINCT task_id) FROM resolved'), '0', 'and resolved once');
 is(ask('SELECT count(*) FROM created c FULL JOIN resolved r USING (task_id) WHERE c.task_id IS NULL OR r.task_id IS NULL'), '0', 'none is lost')
-  or diag(ask('SELECT task_id, c.how, tq_internal.bucket(task_id), tq.status(task_id) FROM created c FULL JOIN resolved r USING (task_id) WHERE c.task_id IS NULL OR r.task_id IS NULL'));
+  or diag(ask('SELECT task_id, c.how, tq_shard_internal.bucket(task_id), tq.status(task_id) FROM created c FULL JOIN resolved r USING (task_id) WHERE c.task_id IS NULL OR r.task_id IS NULL'));
 is(ask('SELECT count(*) FROM created c CROSS JOIN LATERAL tq.status(c.task_id) AS s WHERE s ->> \'state\' <> \'completed\''), '0', 'all are found, and are completed');
 
 my %shards_of;

@@ -54,7 +54,7 @@ sub ended
 	return $out =~ s/over|\n//gr;
 }
 
-sub new_id { my ($bucket) = @_; return ask("SELECT tq_internal.slugid_in_bucket($bucket)"); }
+sub new_id { my ($bucket) = @_; return ask("SELECT tq_shard_internal.slugid_in_bucket($bucket)"); }
 
 sub create { my ($id, $group) = @_; return "SELECT length(tq.enqueue('app/load', task_id => '$id', task_group_id => '$group')::text)"; }
 
@@ -113,7 +113,7 @@ is(ask(create(new_id(1000), $old)), '22', 'an old group gets a further task');
 is($long->query_safe(create(new_id(1000), $old) . ';'), '22', 'also by a transaction that began before');
 is($snapshot->query_safe(create(new_id(1000), $old) . ';'), '22', 'also by one that is REPEATABLE READ');
 is(shards_of($old), 's1', 'where it is');
-is(ask('SELECT count(*) FILTER (WHERE tq_internal.bucket(tq.enqueue(\'app/free\')) >= 512) FROM generate_series(1, 60)'), '0', 'an id that the router chooses is in no bucket that is moved');
+is(ask('SELECT count(*) FILTER (WHERE tq_shard_internal.bucket(tq.enqueue(\'app/free\')) >= 512) FROM generate_series(1, 60)'), '0', 'an id that the router chooses is in no bucket that is moved');
 is(ask(create($new_low, $new_low)), '22', 'a new group in a bucket that stays');
 my ($batch_low, $batch_old) = (new_id(7), new_id(1000));
 my $batch = "SELECT tq.create_tasks('[" . definition($batch_low) . ', ' . (definition($batch_old) =~ s/"taskQueueId"/"taskGroupId": "$old", "taskQueueId"/r) . "]')";

@@ -101,7 +101,7 @@ my $differ = q{SELECT concat_ws(e'\n', statement, concat_ws('|', d.code, d.messa
 ask($compare);
 is(ask($differ), '', 'each gets the same SQLSTATE, message, detail and hint through the router');
 is(ask(q{SELECT string_agg(DISTINCT substr(statement, 18, strpos(statement, '(') - 18), ' ' ORDER BY substr(statement, 18, strpos(statement, '(') - 18))
-	FROM asked JOIN answered r USING (n) WHERE r.code = '0A000'}), 'assume buckets_settled claim_lines message messages resolve_lines top', 'except those that do not run through it');
+	FROM asked JOIN answered r USING (n) WHERE r.code = '0A000'}), 'assume message messages top', 'except those that do not run through it');
 
 foreach my $wait ('NULL', q{'-1 second'}, q{'61 seconds'})
 {
@@ -187,7 +187,7 @@ my $late = $open->query(q{BEGIN; SELECT tq.enqueue('app/late', task_id => tq_int
 my ($out, $error) = ('', '');
 my $adding = IPC::Run::start([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($router), '-c', $hostile, '-c', "CALL tq_shard.add_shard('three', '$at dbname=s3')" ], '<', \undef, '>', \$out, '2>', \$error);
 $node->poll_query_until('s2', q{SELECT NOT tq_internal.buckets() @> 1023}) or die 'no bucket is taken';
-my $moving = refused(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(1023))});
+my $moving = refused(q{SELECT tq.enqueue('app/mail', task_id => tq_shard_internal.slugid_in_bucket(1023))});
 like($moving, qr/TQ409: .*belongs to another shard/, 'a new group in a bucket that is moved');
 like($moving, qr/HINT: .*is being moved.*repeat the call/, 'the error says that the call is to be repeated');
 is($node->safe_psql('s3', q{SELECT tq_internal.buckets() IS NULL}), 't', 'the other shard has not got it');
@@ -204,13 +204,13 @@ is(ask("SELECT tq.status('$late') ->> 'state'"), 'pending', 'what came last is f
 
 # ---- dependencies ----
 
-my ($here) = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(300))});
-my $elsewhere = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(600))});
+my ($here) = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_shard_internal.slugid_in_bucket(300))});
+my $elsewhere = ask(q{SELECT tq.enqueue('app/mail', task_id => tq_shard_internal.slugid_in_bucket(600))});
 my $depends = refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')");
 like($depends, qr/TQ400: .*depends on tasks that do not exist/, 'a dependency on another shard');
 like($depends, qr/HINT: .*Bucket 600 of task "$elsewhere" belongs to another shard.*create it in the task group/, 'its hint says so');
 like(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')", 's1'), qr/HINT:  Bucket 600/, 'on the shard, too');
-unlike(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => ARRAY[tq_internal.slugid_in_bucket(301)])"), qr/another shard/, 'a task that does not exist has the hint of that');
+unlike(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => ARRAY[tq_shard_internal.slugid_in_bucket(301)])"), qr/another shard/, 'a task that does not exist has the hint of that');
 unlike(refused("SELECT tq.enqueue('app/mail', dependencies => '{nobody__QAGAAAAAAAAAAA}')", 'direct'), qr/another shard/, 'so has a database that is no shard');
 
 # ---- messages of a subscription that ended ----
@@ -266,7 +266,7 @@ is(ask(q{SELECT string_agg(p.proname, ', ') FROM pg_proc p WHERE p.pronamespace 
 # ---- a shard that does not answer ----
 
 $node->safe_psql('postgres', q{ALTER DATABASE s2 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's2' AND backend_type = 'client backend'});
-foreach my $call (q{tq.status(tq_internal.slugid_in_bucket(1000))}, q{(tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}, q{tq.enqueue('app/mail', task_id => tq_internal.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
+foreach my $call (q{tq.status(tq_shard_internal.slugid_in_bucket(1000))}, q{(tq.task_queue_counts('app/mail') -> 'pendingTasks')::bigint}, q{tq.enqueue('app/mail', task_id => tq_shard_internal.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
 {
 	like(refused("SELECT $call"), qr/ERROR:  08001: .*\[s2\] .*not currently accepting connections.*HINT:  The shard has done nothing/s, "08001: $call");
 }
@@ -282,7 +282,7 @@ $far->safe_psql('postgres', $_) foreach ('CREATE DATABASE f1', 'CREATE DATABASE 
 $far->safe_psql($_, 'CREATE EXTENSION tq') foreach ('f1', 'f2');
 ask("CALL tq_shard.add_shard('far', '$far_at dbname=f1')");
 my ($bucket) = ask(q{SELECT lower(buckets) FROM tq_shard.map() WHERE name = 'far'});
-my $far_task = ask("SELECT tq.enqueue('app/far', task_id => tq_internal.slugid_in_bucket($bucket))");
+my $far_task = ask("SELECT tq.enqueue('app/far', task_id => tq_shard_internal.slugid_in_bucket($bucket))");
 like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f2')"), qr/55000: this database is not shard "far"/, 'a connection to a database with other buckets');
 like(refused("CALL tq_shard.set_connection('far', '$at dbname=s1')"), qr/42710: this database is shard "one"/, 'to another shard');
 like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f3')"), qr/08001: .*\[f3\].*"f3" does not exist/, 'to a database that is not there');

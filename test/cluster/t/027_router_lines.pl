@@ -169,7 +169,7 @@ foreach my $of ('12345', '"xy"')
 $node->safe_psql('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
 	CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
 like(refused(q{SELECT * FROM tq.claim_work('app/w', 'g', 'w')}), qr/22P03: a shard has answered with invalid claims/, 'claim_work(): the error of the answer');
-$node->safe_psql('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
+$node->safe_psql('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
 
 # Bytes of payloads are changed at random.  What is still a jsonb value can be read, compared
 # and hashed without another error; all else is refused.

@@ -51,7 +51,7 @@ ask('router', "CALL tq_shard.add_shard('two', '$at dbname=s2')");
 is(ask('router', q{SET datestyle = 'SQL, DMY'; SELECT tq.declare_worker('app/mail', 'g', 'w', '2027-03-04 12:00+00'::timestamptz) ->> 'expires'}), '2027-03-04T12:00:00.000Z', 'a time that is sent');
 is(ask('router', q{SET datestyle = 'SQL, DMY'; SELECT (tq.declare_worker('app/mail', 'g', 'w2', now()) IS NOT NULL) AS x; SHOW datestyle}), "t\nSQL, DMY", 'the setting stays');
 is(ask('router', q{SET intervalstyle = 'sql_standard';
-	SELECT tq.enqueue('app/delay', delay => interval '1 day 2 hours 3 minutes', task_id => tq_internal.slugid_in_bucket(3)) AS t \gset
+	SELECT tq.enqueue('app/delay', delay => interval '1 day 2 hours 3 minutes', task_id => tq_shard_internal.slugid_in_bucket(3)) AS t \gset
 	SELECT (tq.task(:'t') ->> 'delay')::int}), 26 * 3600 + 180, 'an interval that is sent');
 
 # ---- sets ----
@@ -69,7 +69,7 @@ is(ask('router', q{SELECT tq.slugid() AS id \gset
 	COMMIT}), "t\nt\n5\nt\nt\nt", 'a set behind a cursor');
 is(ask('router', q{SELECT count(*) FROM (SELECT tq.list_pending_tasks('app/group2')) AS x}), 5, 'a set in a select list');
 
-is(ask('router', q{SELECT tq_internal.slugid_in_bucket(1) AS a, tq_internal.slugid_in_bucket(1000) AS b \gset
+is(ask('router', q{SELECT tq_shard_internal.slugid_in_bucket(1) AS a, tq_shard_internal.slugid_in_bucket(1000) AS b \gset
 	SELECT count(tq.enqueue('app/twice', task_id => id)) FROM unnest(ARRAY[:'a', :'b']) AS id \gset
 	SELECT array_agg(s.task_id::text) = ARRAY[:'a', :'b', :'a'], count(s.status) FROM tq.statuses(ARRAY[:'a', :'b', :'a']::tq.slugid[]) AS s;
 	SELECT count(*) FROM tq.tasks(ARRAY[[:'a'], [:'b']]::tq.slugid[])}), "t|3\n2", 'statuses() in the order that was asked for');
@@ -126,7 +126,7 @@ CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS
 	AS $$ BEGIN RAISE EXCEPTION 'index contains corrupted page' USING ERRCODE = 'index_corrupted'; END $$});
 like(refused('router', q{SELECT count(*) FROM generate_series(1, 3) AS n, tq.claim_work('app/none', 'g' || n, 'w')}), qr/^XX002: /, 'an error of a shard that answers is the error of the claim');
 ask('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval);
-ALTER FUNCTION tq.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
+ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
 
 # ---- an older snapshot than the map ----
 
@@ -152,7 +152,7 @@ is(ask('router', q{SELECT string_agg(p.oid::regprocedure::text, ' ' ORDER BY p.p
 	FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 	WHERE p.pronamespace::regnamespace::text IN ('tq', 'tq_shard', 'tq_shard_internal') AND l.lanname = 'plpgsql' AND p.proconfig IS NULL AND p.prokind = 'f'}), '', 'every function has a path of its own');
 ask('router', q{CREATE FUNCTION public.cardinality(tq.slugid[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'hostile'; END $$});
-is(ask('router', q{SELECT tq_internal.slugid_in_bucket(1) AS a, tq_internal.slugid_in_bucket(1000) AS b \gset
+is(ask('router', q{SELECT tq_shard_internal.slugid_in_bucket(1) AS a, tq_shard_internal.slugid_in_bucket(1000) AS b \gset
 	SELECT count(*) FROM tq.statuses(ARRAY[:'a', :'b']::tq.slugid[])}), 0, 'a function of another role is not called');
 ask('router', 'DROP FUNCTION public.cardinality(tq.slugid[])');
 
