@@ -47,29 +47,7 @@ extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern void tq_queue_changed(int32 queue);
 extern void tq_queues_forget(TimestampTz before);
 
-/* ---- json_fields.c: reads JSON objects into structs, field by field ---- */
-
-/*
- * Stores a value in its field.  Returns NULL, or what the value has to be, as
- * a text that follows `must have a "key" that`.
- */
-typedef const char *TqReadField(const JsonbValue *value, void *place);
-
-typedef struct TqField
-{
-	const char *key;
-	TqReadField *read;
-	size_t place; /* offset in the struct that is filled */
-} TqField;
-
-extern const char *tq_field_count(const JsonbValue *value, void *place);
-extern const char *tq_field_time(const JsonbValue *value, void *place);
-extern const char *tq_field_flag(const JsonbValue *value, void *place);
-extern const char *tq_fields_read(const JsonbContainer *object,
-								  const TqField *fields, int n, void *base);
-extern const char *tq_duration_parse(const JsonbValue *value, int64 *ms);
-
-/* ---- policy_json.c: reads a policy from JSON, key by key ---- */
+/* ---- settings_json.c: reads policies and settings of queues from JSON ---- */
 
 typedef struct TqGivenPolicy
 {
@@ -91,15 +69,7 @@ extern Jsonb *tq_policy_with_default(Jsonb *own, Jsonb *stored_default);
 extern bool tq_policy_has_default(const Jsonb *stored);
 extern Jsonb *tq_policy_own(Jsonb *stored);
 
-/* ---- policy_table.c: policies, interned as they were given ---- */
-
-extern int32 tq_policy_intern(Jsonb *policy);
-extern const TqPolicy *tq_policy_get(int32 id);
-extern Jsonb *tq_policy_json(int32 id);
-extern int32 *tq_policies_that_retain(int *found);
-extern int64 tq_policy_longest_claim(void);
-
-/* ---- queue_settings_json.c: reads the settings of a queue from JSON ---- */
+extern const char *tq_duration_parse(const JsonbValue *value, int64 *ms);
 
 /* Settings as they were given. */
 typedef struct TqGivenSettings
@@ -111,6 +81,14 @@ typedef struct TqGivenSettings
 
 extern const char *tq_queue_settings_parse(const Jsonb *json,
 										   TqGivenSettings *given);
+
+/* ---- policy_table.c: policies, interned as they were given ---- */
+
+extern int32 tq_policy_intern(Jsonb *policy);
+extern const TqPolicy *tq_policy_get(int32 id);
+extern Jsonb *tq_policy_json(int32 id);
+extern int32 *tq_policies_that_retain(int *found);
+extern int64 tq_policy_longest_claim(void);
 
 /* ---- queue_settings_table.c: what queues are set to ---- */
 

@@ -1,25 +1,188 @@
 /*
- * policy_json.c
- *	  Reads a policy from JSON, key by key.
+ * settings_json.c
+ *	  Reads policies and settings of queues from JSON, key by key.
  *
- * Reads the object of doc/spec/policy.md 2, with Taskcluster's defaults for
- * what is absent or null.  It raises no error, but returns a text that says
- * what is wrong, because only the caller knows what the policy belongs to.
- * Whether the values are consistent with each other is decided in policy.c.
+ * Reads the objects of doc/spec/policy.md 2 and 6, with Taskcluster's defaults
+ * for what is absent or null.  It raises no error, but returns a text that says
+ * what is wrong, because only the caller knows what the object belongs to.
+ * Whether the values are consistent with each other is decided in core
+ * (policy.c, queue_settings.c).
  */
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
+#include "utils/numeric.h"
 
 #include "../core/names.h"
 #include "../core/policy.h"
+#include "../core/queue_settings.h"
 #include "../core/types.h"
 #include "../util/util.h"
 #include "registry.h"
 
-/* ---- numbers ---- */
+/* ---- fields of objects ---- */
+
+/*
+ * Stores a value in its field.  Returns NULL, or what the value has to be, as
+ * a text that follows `must have a "key" that`.
+ */
+typedef const char *ReadField(const JsonbValue *value, void *place);
+
+typedef struct Field
+{
+	const char *key;
+	ReadField *read;
+	size_t place; /* offset in the struct that is filled */
+} Field;
+
+#define LONGEST_SECONDS PG_INT32_MAX
+#define LONGEST_MS (LONGEST_SECONDS * INT64CONST(1000))
+#define DURATION                                                              \
+	"from 0 to 2147483647 seconds, as a number or as interval text"
+
+/* Reads a number into an int. */
+static const char *
+read_count(const JsonbValue *value, void *place)
+{
+	int64 number;
+
+	if (!tq_json_whole_number(value, 0, PG_INT32_MAX, &number))
+		return "is a whole number from 0 to 2147483647";
+	*(int *) place = (int) number;
+	return NULL;
+}
+
+/* Calls a numeric function of two arguments. */
+static Datum
+compute(PGFunction function, Numeric number, int64 argument)
+{
+	return DirectFunctionCall2(function, NumericGetDatum(number),
+							   NumericGetDatum(int64_to_numeric(argument)));
+}
+
+/*
+ * Returns seconds in milliseconds, truncated as all times are; TQ_OFF if out
+ * of range, as NaN is, which sorts above all numbers.
+ */
+static int64
+seconds_to_ms(Numeric seconds)
+{
+	Datum ms;
+
+	if (!DatumGetBool(compute(numeric_ge, seconds, 0)) ||
+		!DatumGetBool(compute(numeric_le, seconds, LONGEST_SECONDS)))
+		return TQ_OFF;
+	ms = compute(numeric_mul, seconds, 1000);
+	ms = DirectFunctionCall2(numeric_trunc, ms, Int32GetDatum(0));
+	return DatumGetInt64(DirectFunctionCall1(numeric_int8, ms));
+}
+
+static bool
+read_duration(const JsonbValue *value, int64 *ms)
+{
+	int64 read = TQ_OFF;
+
+	if (value->type == jbvNumeric)
+		read = seconds_to_ms(value->val.numeric);
+	else if (value->type != jbvString ||
+			 !tq_clock_parse_span(value->val.string.val, value->val.string.len,
+								  &read))
+		return false;
+	if (read < 0 || read > LONGEST_MS)
+		return false;
+	*ms = read;
+	return true;
+}
+
+/*
+ * Reads a number of seconds, or interval text, as milliseconds.  Returns NULL,
+ * or what is wrong with it, as a text that follows its key in an error.
+ */
+const char *
+tq_duration_parse(const JsonbValue *value, int64 *ms)
+{
+	return read_duration(value, ms) ? NULL : "must be " DURATION;
+}
+
+/* Reads a duration into an int64_t, as milliseconds. */
+static const char *
+read_time(const JsonbValue *value, void *place)
+{
+	int64 ms;
+
+	if (!read_duration(value, &ms))
+		return "is " DURATION;
+	*(int64_t *) place = ms;
+	return NULL;
+}
+
+/* Reads a bool. */
+static const char *
+read_flag(const JsonbValue *value, void *place)
+{
+	if (value->type != jbvBool)
+		return "is true or false";
+	*(bool *) place = value->val.boolean;
+	return NULL;
+}
+
+/* Returns a fault, with the value unless it is an object or an array. */
+static char *
+must_have(const char *key, const char *rule, const JsonbValue *value)
+{
+	return psprintf("must have %s \"%s\" that %s%s%s",
+					strchr("aeiou", key[0]) != NULL ? "an" : "a", key, rule,
+					value->type == jbvBinary ? "" : ", not ",
+					value->type == jbvBinary ? "" : tq_json_shown(value));
+}
+
+static const char *
+read_field(const Field *fields, int n, const JsonbValue *key,
+		   const JsonbValue *value, void *base)
+{
+	const char *rule;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_json_has_text(key, fields[i].key))
+			continue;
+		if (value->type == jbvNull)
+			return NULL;
+		rule = fields[i].read(value, (char *) base + fields[i].place);
+		return rule == NULL ? NULL : must_have(fields[i].key, rule, value);
+	}
+	return psprintf("must not have the key \"%s\"",
+					tq_error_clip(tq_json_string_of(key)));
+}
+
+/*
+ * Reads every key of an object; nested values are for the reader of their key.
+ * Returns NULL, or all that is wrong.
+ */
+static const char *
+read_object(const JsonbContainer *object, const Field *fields, int n,
+			void *base)
+{
+	TqJsonIterator it = tq_json_iterate(object);
+	StringInfoData faults = {0};
+
+	while (tq_json_next(&it))
+	{
+		const char *fault = read_field(fields, n, &it.key, &it.value, base);
+
+		if (fault == NULL)
+			continue;
+		if (faults.data == NULL)
+			initStringInfo(&faults);
+		tq_error_list(&faults, ", and ", fault);
+	}
+	return faults.data;
+}
+
+/* ---- values of policies ---- */
 
 static const char *
 read_factor(const JsonbValue *value, void *place)
@@ -31,8 +194,6 @@ read_factor(const JsonbValue *value, void *place)
 	*(int64_t *) place = number;
 	return NULL;
 }
-
-/* ---- words ---- */
 
 static const char *
 read_kind(const JsonbValue *value, void *place)
@@ -94,14 +255,12 @@ read_reasons(const JsonbValue *value, void *place)
 	return NULL;
 }
 
-/* ---- objects ---- */
-
-static const TqField backoff_fields[] = {
-	{"delay", tq_field_time, offsetof(TqPolicy, retry_delay)},
+static const Field backoff_fields[] = {
+	{"delay", read_time, offsetof(TqPolicy, retry_delay)},
 	{"kind", read_kind, offsetof(TqPolicy, backoff)},
 	{"factor", read_factor, offsetof(TqPolicy, factor)},
-	{"max", tq_field_time, offsetof(TqPolicy, max_delay)},
-	{"jitter", tq_field_time, offsetof(TqPolicy, jitter)},
+	{"max", read_time, offsetof(TqPolicy, max_delay)},
+	{"jitter", read_time, offsetof(TqPolicy, jitter)},
 };
 
 /*
@@ -114,8 +273,8 @@ read_backoff(const JsonbValue *value, void *place)
 
 	if (!tq_json_is_object(value))
 		return "is an object";
-	fault = tq_fields_read(value->val.binary.data, backoff_fields,
-						   lengthof(backoff_fields), place);
+	fault = read_object(value->val.binary.data, backoff_fields,
+						lengthof(backoff_fields), place);
 	return fault == NULL ? NULL : psprintf("is an object, which %s", fault);
 }
 
@@ -206,26 +365,26 @@ read_states(const JsonbValue *value, void *place)
 /* Not a key that a policy may be given with; see tq_policy_with_default(). */
 #define QUEUE_DEFAULT "queueDefault"
 
-static const TqField fields[] = {
-	{"retries", tq_field_count, offsetof(TqGivenPolicy, retries)},
+static const Field policy_fields[] = {
+	{"retries", read_count, offsetof(TqGivenPolicy, retries)},
 	{"retryOn", read_reasons, IN_POLICY(retry_on)},
-	{"lostRetries", tq_field_count, IN_POLICY(lost_retries)},
+	{"lostRetries", read_count, IN_POLICY(lost_retries)},
 	{"retryBackoff", read_backoff, offsetof(TqGivenPolicy, policy)},
-	{"claimTimeout", tq_field_time, IN_POLICY(claim_timeout)},
-	{"runTimeout", tq_field_time, IN_POLICY(run_timeout)},
-	{"pendingTimeout", tq_field_time, IN_POLICY(pending_timeout)},
-	{"totalTimeout", tq_field_time, IN_POLICY(total_timeout)},
-	{"timeoutAlertOnly", tq_field_flag, IN_POLICY(alert_only)},
+	{"claimTimeout", read_time, IN_POLICY(claim_timeout)},
+	{"runTimeout", read_time, IN_POLICY(run_timeout)},
+	{"pendingTimeout", read_time, IN_POLICY(pending_timeout)},
+	{"totalTimeout", read_time, IN_POLICY(total_timeout)},
+	{"timeoutAlertOnly", read_flag, IN_POLICY(alert_only)},
 	{"onUnsuccessful", read_effect, IN_POLICY(on_unsuccessful)},
-	{"deadLetter", tq_field_flag, IN_POLICY(dead_letter)},
-	{"retainCompleted", tq_field_time, IN_POLICY(retain_completed)},
-	{"retainFailed", tq_field_time, IN_POLICY(retain_failed)},
-	{"dropPayload", tq_field_flag, IN_POLICY(drop_payload)},
-	{"delay", tq_field_time, offsetof(TqGivenPolicy, delay)},
+	{"deadLetter", read_flag, IN_POLICY(dead_letter)},
+	{"retainCompleted", read_time, IN_POLICY(retain_completed)},
+	{"retainFailed", read_time, IN_POLICY(retain_failed)},
+	{"dropPayload", read_flag, IN_POLICY(drop_payload)},
+	{"delay", read_time, offsetof(TqGivenPolicy, delay)},
 	{"uniqueKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_UNIQUE])},
 	{"uniqueScope", read_unique_scope, IN_POLICY(unique_in_database)},
 	{"uniqueStates", read_states, IN_POLICY(unique_states)},
-	{"uniquePeriod", tq_field_time, IN_POLICY(unique_period)},
+	{"uniquePeriod", read_time, IN_POLICY(unique_period)},
 	{"onConflict", read_on_conflict, IN_POLICY(on_conflict)},
 	{"serialKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_SERIAL])},
 	{"serialOnFailure", read_serial_on_failure, IN_POLICY(serial_holds)},
@@ -238,8 +397,8 @@ static const TqField fields[] = {
 static const char *
 read_policy(const JsonbContainer *policy, TqGivenPolicy *given)
 {
-	const char *fault = tq_fields_read(policy, fields, lengthof(fields),
-									   given);
+	const char *fault = read_object(policy, policy_fields,
+									lengthof(policy_fields), given);
 
 	for (int i = 0; i < TQ_KEYS; i++)
 	{
@@ -417,4 +576,106 @@ tq_policy_parse_stored(const Jsonb *json, TqGivenPolicy *given)
 		return fault;
 	json = without(unconstify(Jsonb *, json), QUEUE_DEFAULT);
 	return read_policy(&json->root, given);
+}
+
+/* ---- settings of queues ---- */
+
+#define SETTINGS_BYTES 16000 /* as jsonb, and as text */
+
+/* Keeps the default policy, after checking that it is one. */
+static const char *
+read_default_policy(const JsonbValue *value, void *place)
+{
+	TqGivenPolicy given;
+	const char *fault;
+
+	if (!tq_json_is_object(value))
+		return "is an object";
+	*(Jsonb **) place = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	fault = tq_policy_parse(*(Jsonb **) place, &given);
+	if (fault == NULL && given.policy.keys != 0)
+		fault = "must not have a key, which each task has for itself";
+	return fault == NULL ? NULL : psprintf("is a policy, which %s", fault);
+}
+
+#define WEIGHTS                                                               \
+	"is an object of numbers from 0.001 to 1000, by fairnessKey; \"\" stands for the tasks without one"
+
+/* Returns whether a weight is a number from 0.001 to 1000. */
+static bool
+is_weight(const JsonbValue *value)
+{
+	double weight;
+
+	if (value->type != jbvNumeric)
+		return false;
+	weight = tq_json_double(value);
+	return weight >= 0.001 && weight <= 1000;
+}
+
+/* Keeps the weights of fairness keys, after checking them. */
+static const char *
+read_weights(const JsonbValue *value, void *place)
+{
+	TqJsonIterator it;
+	Jsonb *weights;
+
+	if (!tq_json_is_object(value))
+		return WEIGHTS;
+	weights = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	it = tq_json_iterate(&weights->root);
+	while (tq_json_next(&it))
+	{
+		if (!is_weight(&it.value))
+			return WEIGHTS;
+	}
+	*(Jsonb **) place = weights;
+	return NULL;
+}
+
+#define IN_SETTINGS(field)                                                    \
+	(offsetof(TqGivenSettings, settings) + offsetof(TqQueueSettings, field))
+
+static const Field settings_fields[] = {
+	{"paused", read_flag, IN_SETTINGS(is_paused)},
+	{"claimTimeout", read_time, IN_SETTINGS(claim_timeout)},
+	{"retainCompleted", read_time, IN_SETTINGS(retain_completed)},
+	{"retainFailed", read_time, IN_SETTINGS(retain_failed)},
+	{"concurrentLimit", read_count, IN_SETTINGS(concurrent_limit)},
+	{"rateCount", read_count, IN_SETTINGS(rate_count)},
+	{"rateInterval", read_time, IN_SETTINGS(rate_interval)},
+	{"maxPending", read_count, IN_SETTINGS(max_pending)},
+	{"maxDelayed", read_count, IN_SETTINGS(max_delayed)},
+	{"maxRunning", read_count, IN_SETTINGS(max_running)},
+	{"keyConcurrentLimit", read_count, IN_SETTINGS(key_concurrent_limit)},
+	{"keyRateCount", read_count, IN_SETTINGS(key_rate_count)},
+	{"keyRateInterval", read_time, IN_SETTINGS(key_rate_interval)},
+	{"fairness", read_flag, IN_SETTINGS(is_fair)},
+	{"fairnessWeights", read_weights, offsetof(TqGivenSettings, weights)},
+	{"agingInterval", read_time, IN_SETTINGS(aging_interval)},
+	{"policy", read_default_policy, offsetof(TqGivenSettings, policy)},
+};
+
+/*
+ * Reads settings.  Returns NULL, or what is wrong with them, as a text that
+ * follows "settings" in an error; *given is undefined then.
+ */
+const char *
+tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
+{
+	const char *fault;
+
+	given->settings = tq_queue_settings_plain;
+	given->policy = NULL;
+	given->weights = NULL;
+	if (!JB_ROOT_IS_OBJECT(json))
+		return psprintf("must be an object, not %s",
+						tq_json_clip(&json->root));
+	if (VARSIZE(json) > SETTINGS_BYTES ||
+		tq_json_size_over(&json->root, SETTINGS_BYTES) > 0)
+		return psprintf("must not be larger than %d bytes", SETTINGS_BYTES);
+	fault = read_object(&json->root, settings_fields,
+						lengthof(settings_fields), given);
+	given->settings.is_fair |= given->weights != NULL;
+	return fault != NULL ? fault : tq_queue_settings_fault(&given->settings);
 }
