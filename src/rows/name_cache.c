@@ -13,16 +13,12 @@
 #include "access/xact.h"
 #include "storage/sinval.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/memutils.h"
 
 #include "../util/util.h"
 #include "rows.h"
 
 #define NAMES_KEPT 20000
-
-/* Those that were used, in no particular order. */
-static TqNameCache *caches = NULL;
 
 /* The last transaction of this backend that wrote such a row. */
 static TransactionId interning_xid = InvalidTransactionId;
@@ -36,49 +32,21 @@ empty(TqNameCache *cache)
 }
 
 /*
- * Relcache callback: empties the caches of a table that may have changed, as
- * by DROP EXTENSION.
+ * Returns the hash table of a cache, creating it if necessary.  It is emptied
+ * when the table may have changed, as by DROP EXTENSION.
  */
-static void
-forget(Datum arg, Oid relid)
-{
-	for (TqNameCache *cache = caches; cache != NULL; cache = cache->next)
-	{
-		if (relid == InvalidOid || relid == cache->oid)
-			empty(cache);
-	}
-}
-
-/* Adds a cache to the list, if it was not used before. */
-static void
-enlist(TqNameCache *cache)
-{
-	if (cache->oid != InvalidOid)
-		return;
-	if (caches == NULL)
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
-	cache->next = caches;
-	caches = cache;
-}
-
-/* Returns the hash table of a cache, creating it if necessary. */
 static HTAB *
 entries_of(TqNameCache *cache)
 {
 	HASHCTL control = {.keysize = cache->keysize,
 					   .entrysize = cache->entrysize,
 					   .hcxt = CacheMemoryContext};
-	Oid oid;
 
-	if (cache->entries != NULL)
+	if (cache->entries != NULL && cache->kept == cache->watched.generation)
 		return cache->entries;
-	/*
-	 * Look up the oid first: this may process invalidations, which would
-	 * destroy the new hash table.
-	 */
-	oid = tq_relation_oid(cache->table);
-	enlist(cache);
-	cache->oid = oid;
+	empty(cache);
+	tq_watched_read(&cache->watched);
+	cache->kept = cache->watched.generation;
 	cache->entries = hash_create(cache->purpose, 64, &control,
 								 HASH_ELEM | HASH_CONTEXT | cache->how);
 	return cache->entries;
@@ -101,6 +69,14 @@ tq_name_remove(TqNameCache *cache, const void *key)
 	(void) hash_search(entries_of(cache), key, HASH_REMOVE, NULL);
 }
 
+/* Returns whether this transaction has written such a row. */
+bool
+tq_name_is_interning(void)
+{
+	return TransactionIdIsValid(interning_xid) &&
+		   TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny());
+}
+
 /*
  * Returns whether a row that was read since tq_name_find() may be cached.  It
  * may not if it is perhaps one that this transaction has written, and may
@@ -111,8 +87,7 @@ tq_name_remove(TqNameCache *cache, const void *key)
 static bool
 may_add(const TqNameCache *cache)
 {
-	if (TransactionIdIsValid(interning_xid) &&
-		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+	if (tq_name_is_interning())
 		return false;
 	return SharedInvalidMessageCounter ==
 		   (tq_spi_is_reading() ? tq_spi_read_since() : cache->found_at);

@@ -258,10 +258,11 @@ extern void tq_table_scan_close(TqTableScan *scan);
 typedef struct TqWatched
 {
 	TqRelation *table;
-	Oid oid;           /* when it was read last */
-	uint64 generation; /* differs once the table may have changed */
-	bool is_watched;   /* it is in the list */
-	bool changed_here; /* by this transaction */
+	Oid oid;                   /* when it was read last */
+	uint64 generation;         /* differs once the table may have changed */
+	bool is_watched;           /* it is in the list */
+	bool changed_here;         /* by this transaction */
+	void (*note_change)(void); /* NULL, or also called then */
 	struct TqWatched *next;
 } TqWatched;
 
@@ -287,17 +288,17 @@ typedef struct TqNameCache
 	const char *purpose;
 	Size keysize;
 	Size entrysize;
-	int how; /* flags for comparing its keys */
-	TqRelation *table;
-	Oid oid;                  /* of the table when the cache was created */
-	HTAB *entries;            /* NULL: empty */
-	uint64 found_at;          /* invalidation messages processed before */
-	struct TqNameCache *next; /* in the list of those that were used */
+	int how;           /* flags for comparing its keys */
+	TqWatched watched; /* its table */
+	uint64 kept;       /* the generation that is cached */
+	HTAB *entries;     /* NULL: empty */
+	uint64 found_at;   /* invalidation messages processed before */
 } TqNameCache;
 
 extern void *tq_name_find(TqNameCache *cache, const void *key);
 extern void tq_name_remove(TqNameCache *cache, const void *key);
 extern void *tq_name_add(TqNameCache *cache, const void *key);
 extern void tq_name_interning(void);
+extern bool tq_name_is_interning(void);
 
 #endif /* TQ_ROWS_H */

@@ -26,6 +26,9 @@ forget(Datum arg, Oid relid)
 		if (relid == InvalidOid || relid == watched->oid ||
 			watched->oid == InvalidOid)
 			watched->generation++;
+		if (watched->note_change != NULL &&
+			(relid == InvalidOid || relid == watched->oid))
+			watched->note_change();
 	}
 }
 

@@ -6,7 +6,7 @@
  * Credentials are {clientId, accessToken, certificate}.  The certificate is a
  * JSON text with the keys of Taskcluster's: version, scopes, start, expiry,
  * seed, issuer, and at its end the signature.  The signature is the
- * HMAC-SHA-256, by the secret of the database (secret_table.c), of
+ * HMAC-SHA-256, by the secret of the database (access_table.c), of
  *
  *	the database: identifier of the system, Oid; lengths of the next two;
  *	clientId; accessToken; the certificate up to the signature.

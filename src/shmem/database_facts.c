@@ -31,7 +31,7 @@
  * were written by other statements than those of tq, as by a restore, are
  * noticed when a session that has read the table itself, such as the
  * maintenance worker, processes a relcache invalidation for it
- * (binding_table.c), and after KEEP_MS in any case.
+ * (subscription_table.c), and after KEEP_MS in any case.
  */
 #include "postgres.h"
 

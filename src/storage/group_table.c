@@ -1,6 +1,7 @@
 /*
  * group_table.c
- *	  Rows of tq_internal.task_group, and aggregates over the tasks of a group.
+ *	  Rows of tq_internal.task_group, aggregates over the tasks of a group, and
+ *	  callbacks.
  *
  * Most tasks are the only ones of the group named after them.  Such a group has
  * no row, because the task has all its attributes.  A row is written when
@@ -55,11 +56,13 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "datatype/timestamp.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
@@ -664,4 +667,108 @@ tq_groups_delete(TimestampTz before, int max)
 	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
 	return (int) tq_spi_run(&delete_groups, values, NULL);
+}
+
+/* ---- callbacks ---- */
+
+/*
+ * A row of tq_internal.group_callback is a task to create when the group
+ * resolves.  The session that creates the task locks the row, and deletes it in
+ * the same transaction, so that the task is created once.  The ids are of the
+ * same sequence as those of tasks, so that timers can name both.
+ */
+
+static TqRelation callback_table = TQ_RELATION("group_callback");
+
+TQ_NUMBERS(TQ_GROUP_CALLBACK_COLUMNS, group_callback);
+
+static TqStatement insert_callback = TQ_STATEMENT(
+	"INSERT INTO tq_internal.group_callback VALUES ($1, $2, $3, $4, $5, $6, $7)"
+	" ON CONFLICT (task_id) DO NOTHING",
+	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, TQ_SLUGID, OIDOID, TEXTOID, JSONBOID);
+
+static TqStatement lock_callback = TQ_STATEMENT(
+	"SELECT * FROM tq_internal.group_callback WHERE id = $1 FOR UPDATE SKIP LOCKED",
+	INT8OID);
+
+static TqStatement delete_callback =
+	TQ_STATEMENT("DELETE FROM tq_internal.group_callback WHERE id = $1",
+				 INT8OID);
+
+static TqStatement find_callback =
+	TQ_STATEMENT("SELECT FROM tq_internal.group_callback WHERE id = $1",
+				 INT8OID);
+
+static TqStatement callbacks_of_groups = TQ_STATEMENT(
+	"SELECT id FROM tq_internal.group_callback WHERE task_group_id = ANY ($1) ORDER BY id",
+	TQ_SLUGIDS);
+
+TQ_READER(read_callback, TqCallback, TQ_GROUP_CALLBACK_COLUMNS, group_callback)
+
+/* Inserts a callback; returns false if there is one with the same task_id. */
+bool
+tq_callback_insert(const TqCallback *callback)
+{
+	Datum values[] = {Int64GetDatum(callback->id),
+					  TimestampTzGetDatum(callback->registered),
+					  PointerGetDatum(&callback->task_group_id),
+					  PointerGetDatum(&callback->task_id),
+					  ObjectIdGetDatum(callback->role),
+					  callback->client == NULL
+						  ? (Datum) 0
+						  : CStringGetTextDatum(callback->client),
+					  JsonbPGetDatum(callback->definition)};
+	const char *nulls = callback->client == NULL ? "     n " : NULL;
+
+	return tq_spi_run(&insert_callback, values, nulls) > 0;
+}
+
+/*
+ * Locks and reads a callback; returns false if it does not exist, or another
+ * session has locked it.
+ */
+bool
+tq_callback_lock(int64 id, TqCallback *callback)
+{
+	return tq_spi_read(&lock_callback, TQ_VALUES(Int64GetDatum(id)),
+					   read_callback, callback);
+}
+
+/* Returns whether a callback exists. */
+bool
+tq_callback_exists(int64 id)
+{
+	return tq_spi_exists(&find_callback, TQ_VALUES(Int64GetDatum(id)));
+}
+
+/* Deletes a callback. */
+void
+tq_callback_delete(int64 id)
+{
+	tq_spi_run(&delete_callback, TQ_VALUES(Int64GetDatum(id)), NULL);
+}
+
+/* Returns whether there is, or was, a callback since the last vacuum. */
+static bool
+was_used(void)
+{
+	TqTable *table = tq_table_open(&callback_table);
+	bool used = RelationGetNumberOfBlocks(table->rel) > 0;
+
+	tq_table_close(table);
+	return used;
+}
+
+/*
+ * Returns the ids of the callbacks of these groups.  Most databases have none,
+ * and most tasks are a group: these are spared the look-ups.
+ */
+int64 *
+tq_callbacks_of_groups(const TqSlug *groups, int n, int *found)
+{
+	*found = 0;
+	if (!was_used())
+		return NULL;
+	return tq_spi_run_ids(&callbacks_of_groups,
+						  TQ_VALUES(tq_array_slugid(groups, n)), found);
 }

@@ -1,6 +1,11 @@
 /*
  * interned.c
- *	  Deletes rows of queues, workers and policies that nothing refers to.
+ *	  Rows of queues, workers and policies: interns values to their numbers, and
+ *	  deletes rows that nothing refers to.
+ *
+ * Two sessions that intern the same new value meet at its unique index: the
+ * second waits for the first, and then reads the row that the first has
+ * written.
  *
  * Backends cache the numbers of these rows, and hold no lock while they write
  * rows that refer to them.  So a row is deleted in three steps, in different
@@ -47,10 +52,11 @@
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 TQ_NUMBERS(TQ_RUN_COLUMNS, run);
 
-/* Tables whose rows have a number, and what refers to it. */
+/* A table whose rows have a number, and what refers to it. */
 typedef struct Interned
 {
 	TqRelation *table;
+	TqStatement *revive;
 	TqRelation *large; /* the large table that refers to it, by this column */
 	int column;
 	TqStatement *others; /* finds those that other tables refer to */
@@ -59,6 +65,12 @@ typedef struct Interned
 	TqStatement *retire;
 	TqStatement *remove;
 } Interned;
+
+#define REVIVE(table)                                                         \
+	TQ_STATEMENT("UPDATE tq_internal." table                                  \
+				 " SET retired = NULL, settled = NULL"                        \
+				 " WHERE id = $1 AND retired IS NOT NULL",                    \
+				 INT4OID)
 
 /*
  * $1 is the horizon, before which no snapshot and no transaction is.  A row that
@@ -109,6 +121,7 @@ static TqStatement begin_sweep = TQ_STATEMENT(
 	" WHERE coalesce(swept, since) < $1 - interval '1 day' OR swept > $1 + interval '1 day' FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
+static TqStatement revive_worker = REVIVE("worker");
 static TqStatement settle_workers = SETTLE("worker");
 static TqStatement find_workers =
 	FIND("worker",
@@ -120,6 +133,7 @@ static TqStatement used_workers = TQ_STATEMENT(
 	" UNION ALL SELECT DISTINCT worker FROM tq_internal.message WHERE worker IS NOT NULL",
 	InvalidOid);
 
+static TqStatement revive_queue = REVIVE("queue");
 static TqStatement settle_queues = SETTLE("queue");
 static TqStatement find_queues = FIND("queue", EXPIRED);
 static TqStatement retire_queues = RETIRE("queue");
@@ -131,19 +145,48 @@ static TqStatement used_queues = TQ_STATEMENT(
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.task_group",
 	InvalidOid);
 
+static TqStatement revive_policy = REVIVE("policy");
 static TqStatement settle_policies = SETTLE("policy");
 static TqStatement find_policies = FIND("policy", "$2 IS NOT NULL");
 static TqStatement retire_policies = RETIRE("policy");
 static TqStatement remove_policies = REMOVE("policy");
 
-/* Workers refer to queues, so they come first. */
 static const Interned interned[] =
-	{{&worker_table, &run_table, Anum_run_worker, &used_workers,
-	  &settle_workers, &find_workers, &retire_workers, &remove_workers},
-	 {&queue_table, &task_table, Anum_task_queue, &used_queues, &settle_queues,
-	  &find_queues, &retire_queues, &remove_queues},
-	 {&policy_table, &task_table, Anum_task_policy, NULL, &settle_policies,
-	  &find_policies, &retire_policies, &remove_policies}};
+	{[TQ_INTERNED_WORKER] = {&worker_table, &revive_worker, &run_table,
+							 Anum_run_worker, &used_workers, &settle_workers,
+							 &find_workers, &retire_workers, &remove_workers},
+	 [TQ_INTERNED_QUEUE] = {&queue_table, &revive_queue, &task_table,
+							Anum_task_queue, &used_queues, &settle_queues,
+							&find_queues, &retire_queues, &remove_queues},
+	 [TQ_INTERNED_POLICY] = {&policy_table, &revive_policy, &task_table,
+							 Anum_task_policy, NULL, &settle_policies,
+							 &find_policies, &retire_policies,
+							 &remove_policies}};
+
+/*
+ * Returns the number of a value, after inserting its row, or reviving it, if
+ * necessary.  What was read before is read again then.
+ */
+int32
+tq_intern(TqInterned kind, TqStatement *insert, const Datum *values,
+		  TqFindNumber *find, void *value)
+{
+	bool is_retired = false;
+	int32 id = find(value, &is_retired);
+
+	while (id == 0 || is_retired)
+	{
+		tq_name_interning();
+		if (id != 0)
+			tq_spi_run(interned[kind].revive, TQ_VALUES(Int32GetDatum(id)),
+					   NULL);
+		else
+			tq_spi_run(insert, values, NULL);
+		is_retired = false;
+		id = find(value, &is_retired);
+	}
+	return id;
+}
 
 /* Numbers without duplicates, and in no order. */
 typedef struct Numbers

@@ -113,7 +113,7 @@ extern bool tq_segment_try_lock(int segment);
 extern bool tq_segment_is_unpublished(int segment, Datum upto);
 extern void tq_segment_truncate(int segment);
 
-/* ---- binding_table.c: which messages are sent to which channel ---- */
+/* ---- subscription_table.c: channels, and durable readers ---- */
 
 typedef struct TqBinding
 {
@@ -134,10 +134,6 @@ extern uint64 tq_bindings_generation(void);
 extern void tq_bindings_changed(void);
 extern int tq_bindings_wanted(void);
 extern TqBinding *tq_bindings_list(int *found);
-extern TqBinding *tq_bindings_select(TqStatement *statement,
-									 const Datum *values, int *found);
-
-/* ---- subscription_table.c: durable readers, and how far they are ---- */
 
 /* How far a subscription has acknowledged. */
 typedef struct TqSubscriptionPosition

@@ -4,7 +4,7 @@
  *
  * tq_internal.message and tq_internal.tick are divided into TQ_SEGMENTS
  * segments, which are used in turn.  Each session caches the segment that is
- * written to (binding_table.c).  A session with an outdated cache writes to an
+ * written to (subscription_table.c).  A session with an outdated cache writes to an
  * older segment.  That is harmless: readers read all segments, and a segment is
  * truncated only when, under an exclusive lock, everything in it has been
  * published and is no longer needed (retention.c).

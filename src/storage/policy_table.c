@@ -7,19 +7,12 @@
  * retired, until an invalidation message says that the table has changed.  It
  * caches a number only after it was found committed, because the current
  * transaction may be rolled back.
- *
- * Two sessions that intern the same new policy meet at its unique index: the
- * second waits for the first, and then reads the row that the first has
- * written.
  */
 #include "postgres.h"
 
-#include "access/transam.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 
@@ -34,10 +27,6 @@
 static TqStatement insert_policy = TQ_STATEMENT(
 	"INSERT INTO tq_internal.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
 	JSONBOID);
-
-static TqStatement revive_policy = TQ_STATEMENT(
-	"UPDATE tq_internal.policy SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
-	INT4OID);
 
 static TqStatement that_retain = TQ_STATEMENT(
 	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'"
@@ -75,10 +64,8 @@ typedef struct Given
 static MemoryContext context = NULL; /* of both; reset when either is full */
 static HTAB *known = NULL;
 static HTAB *given = NULL;
-static Oid kept_of = InvalidOid; /* oid of the table whose rows are cached */
-
-/* The last transaction of this backend that interned a policy. */
-static TransactionId interning_xid = InvalidTransactionId;
+static TqWatched watched = TQ_WATCHED(policy_table);
+static uint64 kept = 0; /* the generation that is cached */
 
 static HTAB *
 make_table(const char *name, Size entry)
@@ -91,14 +78,6 @@ make_table(const char *name, Size entry)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Relcache callback: the next call empties the caches. */
-static void
-forget(Datum arg, Oid relid)
-{
-	if (relid == InvalidOid || relid == kept_of)
-		kept_of = InvalidOid;
-}
-
 /*
  * Empties the caches if tq_internal.policy is another table or was changed, or
  * if they are full.
@@ -106,27 +85,24 @@ forget(Datum arg, Oid relid)
 static void
 look_after_kept(void)
 {
-	Oid oid = tq_relation_oid(&policy_table);
-
-	if (kept_of == oid && hash_get_num_entries(known) < POLICIES_KEPT &&
+	tq_watched_read(&watched);
+	if (kept == watched.generation &&
+		hash_get_num_entries(known) < POLICIES_KEPT &&
 		hash_get_num_entries(given) < POLICIES_KEPT)
 		return;
-	kept_of = InvalidOid;
+	kept = 0;
 	if (context == NULL)
-	{
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
 		context = AllocSetContextCreate(CacheMemoryContext, "tq policies",
 										ALLOCSET_SMALL_SIZES);
-	}
 	MemoryContextReset(context);
 	known = make_table("tq policies by number", sizeof(Known));
 	given = make_table("tq policies as given", sizeof(Given));
-	kept_of = oid;
+	kept = watched.generation;
 }
 
 /*
- * Caches the number of a policy, unless this transaction has interned any: it
- * may have inserted the row itself.
+ * Caches the number of a policy, unless this transaction has interned anything:
+ * it may have inserted the row itself.
  */
 static void
 keep_given(Jsonb *policy, uint32 hash, int32 id)
@@ -134,8 +110,7 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	Given *entry;
 	bool found;
 
-	if (TransactionIdIsValid(interning_xid) &&
-		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+	if (tq_name_is_interning())
 		return;
 	entry = hash_search(given, &hash, HASH_ENTER, &found);
 	if (found)
@@ -160,36 +135,14 @@ read_found(TupleTableSlot *slot, void *into)
 				.is_retired = !slot_attisnull(slot, Anum_policy_retired)};
 }
 
-static Found
-look_up(Datum policy)
+static int32
+find_by_value(void *policy, bool *is_retired)
 {
 	Found found = {.id = 0};
 
 	(void) tq_scan_read(tq_scan_open(&policy_table, &policy_by_value, 1, NULL),
-						policy, 0, 0, read_found, &found);
-	return found;
-}
-
-/*
- * Returns the number of a policy, after inserting it, or reviving it, if
- * necessary.
- */
-static int32
-find_or_insert(Jsonb *policy)
-{
-	Datum values[1] = {JsonbPGetDatum(policy)};
-	Found found = look_up(values[0]);
-
-	while (found.id == 0 || found.is_retired)
-	{
-		interning_xid = GetTopTransactionId();
-		if (found.id != 0)
-			tq_spi_run(&revive_policy, TQ_VALUES(Int32GetDatum(found.id)),
-					   NULL);
-		else
-			tq_spi_run(&insert_policy, values, NULL);
-		found = look_up(values[0]);
-	}
+						JsonbPGetDatum(policy), 0, 0, read_found, &found);
+	*is_retired = found.is_retired;
 	return found.id;
 }
 
@@ -207,7 +160,8 @@ tq_policy_intern(Jsonb *policy)
 	if (entry != NULL && VARSIZE(entry->policy) == VARSIZE(policy) &&
 		memcmp(entry->policy, policy, VARSIZE(policy)) == 0)
 		return entry->id;
-	id = find_or_insert(policy);
+	id = tq_intern(TQ_INTERNED_POLICY, &insert_policy,
+				   TQ_VALUES(JsonbPGetDatum(policy)), find_by_value, policy);
 	keep_given(policy, hash, id);
 	return id;
 }

@@ -44,20 +44,16 @@ static TqNameCache queue_cache = {.purpose = "tq queues",
 								  .keysize = QUEUE_NAME_MAX,
 								  .entrysize = sizeof(QueueEntry),
 								  .how = HASH_STRINGS,
-								  .table = &queue_table};
+								  .watched = TQ_WATCHED(queue_table)};
 static TqNameCache queue_names = {.purpose = "tq names of queues",
 								  .keysize = sizeof(int32),
 								  .entrysize = sizeof(QueueName),
 								  .how = HASH_BLOBS,
-								  .table = &queue_table};
+								  .watched = TQ_WATCHED(queue_table)};
 
 static TqStatement insert_queue = TQ_STATEMENT(
 	"INSERT INTO tq_internal.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
 	TEXTOID);
-
-static TqStatement revive_queue = TQ_STATEMENT(
-	"UPDATE tq_internal.queue SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
-	INT4OID);
 
 static TqStatement see_queue = TQ_STATEMENT(
 	"UPDATE tq_internal.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
@@ -147,6 +143,18 @@ tq_queue_name(int32 id)
 	return pstrdup(name.name);
 }
 
+/* Finds a queue that is inserted next if there is none. */
+static int32
+find_or_note(void *name, bool *is_retired)
+{
+	Found found = look_up(name);
+
+	if (found.id == 0)
+		tq_wait_note_queue();
+	*is_retired = found.is_retired;
+	return found.id;
+}
+
 /*
  * Returns the number of a queue, after inserting it, or reviving it, if
  * necessary.
@@ -154,23 +162,9 @@ tq_queue_name(int32 id)
 int32
 tq_queue_intern(const char *name)
 {
-	Found found = look_up(name);
-
-	while (found.id == 0 || found.is_retired)
-	{
-		tq_name_interning();
-		if (found.id != 0)
-			tq_spi_run(&revive_queue, TQ_VALUES(Int32GetDatum(found.id)),
-					   NULL);
-		else
-		{
-			tq_wait_note_queue();
-			tq_spi_run(&insert_queue, TQ_VALUES(CStringGetTextDatum(name)),
-					   NULL);
-		}
-		found = look_up(name);
-	}
-	return found.id;
+	return tq_intern(TQ_INTERNED_QUEUE, &insert_queue,
+					 TQ_VALUES(CStringGetTextDatum(name)), find_or_note,
+					 unconstify(char *, name));
 }
 
 static void

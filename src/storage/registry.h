@@ -134,11 +134,27 @@ extern void tq_workers_forget(TimestampTz before);
 
 #define TQ_SEEN_DAY_MS INT64CONST(24 * 60 * 60 * 1000)
 
-/* ---- interned.c: deletes rows to which nothing refers any more ---- */
+/* ---- interned.c: interns, and deletes rows to which nothing refers ---- */
 
+/* What is interned; workers refer to queues, so they come first. */
+typedef enum TqInterned
+{
+	TQ_INTERNED_WORKER,
+	TQ_INTERNED_QUEUE,
+	TQ_INTERNED_POLICY
+} TqInterned;
+
+/*
+ * Returns the number of a value, or 0; sets *is_retired if its row has to be
+ * revived before it is used.
+ */
+typedef int32 TqFindNumber(void *value, bool *is_retired);
+
+extern int32 tq_intern(TqInterned kind, TqStatement *insert,
+					   const Datum *values, TqFindNumber *find, void *value);
 extern void tq_interned_sweep(TimestampTz before, TimestampTz now);
 
-/* ---- grant_table.c: the scopes of roles ---- */
+/* ---- access_table.c: scopes of roles, secrets, and the audit ---- */
 
 typedef struct TqGrant
 {
@@ -151,8 +167,6 @@ extern void tq_grants_watch(void);
 extern void tq_grants_changed(void);
 extern TqGrant *tq_grants_all(int *found);
 extern uint64 tq_grants_delete_of_dropped_roles(void);
-
-/* ---- secret_table.c: secrets that credentials are signed with ---- */
 
 #define TQ_SECRET_BYTES 32
 
@@ -167,8 +181,6 @@ typedef struct TqSecret
 extern const TqSecret *tq_secrets(int *n);
 extern const TqSecret *tq_secret_current(void);
 extern void tq_secret_changes(void);
-
-/* ---- audit_table.c: which role made which call ---- */
 
 typedef struct TqAuditRow
 {

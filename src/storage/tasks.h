@@ -309,7 +309,7 @@ extern TqRunProgress *tq_detail_progress(const TqRun *run);
 extern bool tq_detail_set_progress(const TqRun *run,
 								   const TqRunProgress *progress);
 
-/* ---- task_location.c: where a task is, and its earlier runs ---- */
+/* ---- task_location.c: where tasks are, and their earlier runs ---- */
 
 /* A run of a task's history. */
 typedef struct TqHistoryRun
@@ -330,6 +330,28 @@ extern TqHistoryRun *tq_runs_of_task(const TqTask *task, int *found);
 extern int tq_history_first(const TqHistoryRun *runs, int n, int64 task);
 extern TqHistoryRun *tq_runs_history(const int64 *tasks, int n,
 									 bool with_errors, int *found);
+
+/* Which tasks of a queue are wanted. */
+typedef struct TqUnresolvedFilter
+{
+	int32 queue;
+	TimestampTz created_by; /* tasks that were created later are not wanted */
+	const char *name;       /* of the metadata; NULL: any */
+	Jsonb *tags;            /* that a task must have; NULL: none */
+} TqUnresolvedFilter;
+
+/* A row of one of the tables in which unresolved tasks are. */
+typedef struct TqUnresolvedRow
+{
+	int64 task;
+	int64 place; /* in the order of the page */
+	bool is_wanted;
+} TqUnresolvedRow;
+
+extern TqUnresolvedRow *tq_unresolved_page(const TqUnresolvedFilter *filter,
+										   TqTaskLocation location,
+										   int priority, int64 after, int max,
+										   int *found);
 
 /* ---- task_lock.c: locks the current rows of many tasks ---- */
 
@@ -457,7 +479,7 @@ extern bool tq_fair_applies(int32 queue);
 extern void tq_fair_place(Oid pending, TqFairRun *runs, int n);
 extern void tq_fair_place_again(Oid pending, TqFairRun *run, int tries);
 
-/* ---- timer_table.c: timers: when to check which tasks ---- */
+/* ---- timer_table.c: when to check which tasks, and what failed ---- */
 
 /*
  * A position in the claim timers or timers: rows up to it have been processed.
@@ -539,6 +561,25 @@ extern int tq_compare_ids(const void *a, const void *b);
 
 extern bool tq_delayed_take_one(int64 task, TqPending *row);
 
+typedef struct TqPostponed
+{
+	int64 task;
+	const char *step;
+	TimestampTz due;    /* when the step is retried */
+	TimestampTz origin; /* time of the timer that asked for the step */
+	TimestampTz since;  /* first failure */
+	int failures;
+	const char *error;
+} TqPostponed;
+
+extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
+extern int tq_postponed_failures(int64 task, const char *step);
+extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
+extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
+								 int *found);
+extern void tq_postponed_delete(int64 task, const char *step);
+extern TimestampTz tq_postponed_next_due(void);
+
 /* ---- dependency_table.c: dependencies and unscheduled tasks ---- */
 
 /* The end of a required task, and what its earlier runs have met already. */
@@ -600,7 +641,7 @@ extern void tq_unscheduled_count_down(const TqUnscheduled *waiting, int n,
 extern void tq_unscheduled_touch(const int64 *tasks, int n);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
-/* ---- group_table.c: tq_internal.task_group, and its sums ---- */
+/* ---- group_table.c: groups, their sums, and callbacks ---- */
 
 typedef struct TqGroup
 {
@@ -663,6 +704,23 @@ typedef struct TqGroupCount
 } TqGroupCount;
 
 extern TqGroupCount *tq_group_counts(const TqGroup *group, int *found);
+
+typedef struct TqCallback
+{
+	int64 id;
+	TimestampTz registered;
+	TqSlug task_group_id;
+	TqSlug task_id; /* of the task that is created */
+	Oid role;       /* that has registered it */
+	char *client;   /* of the credentials that it had assumed; NULL: none */
+	Jsonb *definition;
+} TqCallback;
+
+extern bool tq_callback_insert(const TqCallback *callback);
+extern bool tq_callback_lock(int64 id, TqCallback *callback);
+extern bool tq_callback_exists(int64 id);
+extern void tq_callback_delete(int64 id);
+extern int64 *tq_callbacks_of_groups(const TqSlug *groups, int n, int *found);
 
 /* ---- gate_table.c: tasks that wait for others with the same key ---- */
 
@@ -804,46 +862,6 @@ extern bool tq_artifact_lock(int64 task, int run_id, const char *name,
 extern int tq_artifacts_delete_expired(TimestampTz before, int max);
 extern void tq_artifacts_delete_of_tasks(const int64 *tasks, int n);
 
-/* ---- callback_table.c: tasks to create when a group resolves ---- */
-
-typedef struct TqCallback
-{
-	int64 id;
-	TimestampTz registered;
-	TqSlug task_group_id;
-	TqSlug task_id; /* of the task that is created */
-	Oid role;       /* that has registered it */
-	char *client;   /* of the credentials that it had assumed; NULL: none */
-	Jsonb *definition;
-} TqCallback;
-
-extern bool tq_callback_insert(const TqCallback *callback);
-extern bool tq_callback_lock(int64 id, TqCallback *callback);
-extern bool tq_callback_exists(int64 id);
-extern void tq_callback_delete(int64 id);
-extern int64 *tq_callbacks_of_groups(const TqSlug *groups, int n, int *found);
-
-/* ---- postponed_table.c: tasks for which a step of maintenance failed ---- */
-
-typedef struct TqPostponed
-{
-	int64 task;
-	const char *step;
-	TimestampTz due;    /* when the step is retried */
-	TimestampTz origin; /* time of the timer that asked for the step */
-	TimestampTz since;  /* first failure */
-	int failures;
-	const char *error;
-} TqPostponed;
-
-extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
-extern int tq_postponed_failures(int64 task, const char *step);
-extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
-extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
-								 int *found);
-extern void tq_postponed_delete(int64 task, const char *step);
-extern TimestampTz tq_postponed_next_due(void);
-
 /* ---- count_table.c: counts of rows, and sums of what is reported ---- */
 
 extern uint64 tq_count_identity(void);
@@ -866,29 +884,5 @@ extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
 extern bool tq_progress_is_reported(int64 group);
 extern double tq_progress_of_own(const TqGroup *group);
 extern double tq_progress_of_group(const TqGroup *group, int64 tasks);
-
-/* ---- unresolved_list.c: pages of the unresolved tasks of a queue ---- */
-
-/* Which tasks of a queue are wanted. */
-typedef struct TqUnresolvedFilter
-{
-	int32 queue;
-	TimestampTz created_by; /* tasks that were created later are not wanted */
-	const char *name;       /* of the metadata; NULL: any */
-	Jsonb *tags;            /* that a task must have; NULL: none */
-} TqUnresolvedFilter;
-
-/* A row of one of the tables in which unresolved tasks are. */
-typedef struct TqUnresolvedRow
-{
-	int64 task;
-	int64 place; /* in the order of the page */
-	bool is_wanted;
-} TqUnresolvedRow;
-
-extern TqUnresolvedRow *tq_unresolved_page(const TqUnresolvedFilter *filter,
-										   TqTaskLocation location,
-										   int priority, int64 after, int max,
-										   int *found);
 
 #endif /* TQ_TASKS_H */

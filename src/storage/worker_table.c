@@ -65,20 +65,16 @@ static TqNameCache worker_seats = {.purpose = "tq workers",
 								   .keysize = sizeof(WorkerKey),
 								   .entrysize = sizeof(WorkerEntry),
 								   .how = HASH_BLOBS,
-								   .table = &worker_table};
+								   .watched = TQ_WATCHED(worker_table)};
 static TqNameCache worker_names = {.purpose = "tq names of workers",
 								   .keysize = sizeof(int32),
 								   .entrysize = sizeof(WorkerName),
 								   .how = HASH_BLOBS,
-								   .table = &worker_table};
+								   .watched = TQ_WATCHED(worker_table)};
 
 static TqStatement insert_worker = TQ_STATEMENT(
 	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
 	INT4OID, TEXTOID, TEXTOID);
-
-static TqStatement revive_worker = TQ_STATEMENT(
-	"UPDATE tq_internal.worker SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
-	INT4OID);
 
 /* Skips the row if another session is storing what this worker did. */
 static TqStatement store_worker = TQ_STATEMENT(
@@ -148,6 +144,32 @@ read_seat(TupleTableSlot *slot, void *into)
 								   : 0};
 }
 
+/* A worker by its key; what a claim needs to know of it is set when it is found. */
+typedef struct SoughtWorker
+{
+	WorkerKey key;
+	TqWorkerSeat *seat;
+} SoughtWorker;
+
+static int32
+find_seat(void *value, bool *is_retired)
+{
+	SoughtWorker *sought = value;
+	WorkerEntry *entry;
+
+	AcceptInvalidationMessages();
+	entry = tq_name_find(&worker_seats, &sought->key);
+	if (entry != NULL)
+		*sought->seat = entry->seat;
+	else if (!read_by_name(&sought->key, read_seat, sought->seat))
+		return 0;
+	else if (!sought->seat->is_retired &&
+			 (entry = tq_name_add(&worker_seats, &sought->key)) != NULL)
+		entry->seat = *sought->seat;
+	*is_retired = sought->seat->is_retired;
+	return sought->seat->id;
+}
+
 /*
  * Reads what a claim needs to know of a worker; returns false if there is no
  * row.
@@ -156,22 +178,10 @@ bool
 tq_worker_seat_find(int32 queue, const char *group, const char *name,
 					TqWorkerSeat *seat)
 {
-	WorkerKey key = key_of(queue, group, name);
-	WorkerEntry *entry;
+	SoughtWorker sought = {.key = key_of(queue, group, name), .seat = seat};
+	bool is_retired;
 
-	AcceptInvalidationMessages();
-	entry = tq_name_find(&worker_seats, &key);
-	if (entry != NULL)
-	{
-		*seat = entry->seat;
-		return true;
-	}
-	if (!read_by_name(&key, read_seat, seat))
-		return false;
-	if (!seat->is_retired &&
-		(entry = tq_name_add(&worker_seats, &key)) != NULL)
-		entry->seat = *seat;
-	return true;
+	return find_seat(&sought, &is_retired) != 0;
 }
 
 /* The same, after inserting the row, or reviving it, if necessary. */
@@ -179,21 +189,12 @@ void
 tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 					  TqWorkerSeat *seat)
 {
-	bool found = tq_worker_seat_find(queue, group, name, seat);
+	SoughtWorker sought = {.key = key_of(queue, group, name), .seat = seat};
+	Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
+					   CStringGetTextDatum(name)};
 
-	while (!found || seat->is_retired)
-	{
-		Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
-						   CStringGetTextDatum(name)};
-
-		tq_name_interning();
-		if (found)
-			tq_spi_run(&revive_worker, TQ_VALUES(Int32GetDatum(seat->id)),
-					   NULL);
-		else
-			tq_spi_run(&insert_worker, values, NULL);
-		found = tq_worker_seat_find(queue, group, name, seat);
-	}
+	(void) tq_intern(TQ_INTERNED_WORKER, &insert_worker, values, find_seat,
+					 &sought);
 }
 
 static void
