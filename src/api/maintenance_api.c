@@ -356,7 +356,7 @@ tq_expired_claims(PG_FUNCTION_ARGS)
 
 	if (slot < 0)
 		PG_RETURN_NULL();
-	PG_RETURN_INT64(tq_expired_last_hour(slot, tq_clock_now()));
+	PG_RETURN_INT64(tq_stats_expired(slot, tq_clock_now()));
 }
 
 /*

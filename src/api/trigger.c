@@ -5,7 +5,7 @@
  * They are for statements that write the tables: a restore, replication, a
  * superuser's DELETE.  Storage writes through the access methods, which fire no
  * trigger, and calls the claim cursor and the maintenance worker itself.  What
- * follows from that is decided by claim_cursor.c and worker_request.c.
+ * follows from that is decided by claim_cursor.c and database_request.c.
  */
 #include "postgres.h"
 

@@ -23,7 +23,7 @@
  * next pass.
  *
  * The maintenance worker keeps marks from one cycle to the next.  For each row
- * before a mark that exists, or will exist, its slot (worker_slot.c) must
+ * before a mark that exists, or will exist, its slot (database.c) must
  * hold a note that it has not read yet.  The marks move in two ways:
  *	up		by tq_maintenance_next_due(), to before the first row that its snapshot
  *			shows, locked or not;

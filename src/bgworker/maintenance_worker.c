@@ -5,7 +5,7 @@
  * Decides when a step of maintenance.c is run, in which transaction, and what
  * happens after an error.  Which database gets a maintenance worker is decided
  * in launcher.c, which statements stop it in utility_hook.c, what a step does
- * in maintenance.c, how it is woken in worker_slot.c.
+ * in maintenance.c, how it is woken in database.c.
  *
  * A cycle publishes messages and, if anything is due, runs a batch of every
  * other step, each in its own transaction.  An error in a step is logged and
@@ -83,7 +83,6 @@ typedef enum Outcome
 
 static MemoryContext turn_context = NULL;
 static Oid extension = InvalidOid;
-static int my_slot = -1;
 
 /* When to run the steps other than publication. */
 static TimestampTz steps_due = TQ_LONG_AGO;
@@ -359,7 +358,7 @@ take_batch(StepWork *work)
 								 ? -1
 								 : now - work->batch.since);
 		if (work->step == TQ_STEP_CLAIM_EXPIRED)
-			tq_expired_count(my_slot, work->batch.tasks, now);
+			tq_stats_count_expired(work->batch.tasks, now);
 	}
 	return outcome;
 }
@@ -710,8 +709,6 @@ begin(void)
 	BackgroundWorkerUnblockSignals();
 	if (!tq_slot_attach(order.slot, order.generation))
 		proc_exit(0);
-	my_slot = order.slot;
-	tq_expired_begin(my_slot);
 	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();

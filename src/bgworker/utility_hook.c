@@ -4,7 +4,7 @@
  *
  * Decides which utility statements concern a maintenance worker or the
  * launcher, and what is requested of them.  How a request reaches them is in
- * worker_request.c.  That no maintenance worker is started in the middle of
+ * database_request.c.  That no maintenance worker is started in the middle of
  * such a statement follows from the locks taken here, which launcher.c checks.
  *
  * Before the statement, if the server will let this role run it:

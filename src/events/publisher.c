@@ -30,7 +30,7 @@
  * one statement.
  *
  * NOTIFY is sent here and nowhere else, for channels on which a session may
- * LISTEN (listener.c).  When the notification queue of the server fills up,
+ * LISTEN (database.c).  When the notification queue of the server fills up,
  * because a listener does not read, or when a tick is large, the tick is
  * marked as unsent and sent by later passes, in order: publication continues,
  * and no other session waits.  The same is done where there are synchronous
@@ -715,7 +715,7 @@ is_enough(int pages, TimestampTz began, int64 first_us)
  * messages and notes; sets *more if there are others.  Takes a snapshot before
  * this transaction writes anything, so that the messages of groups that it
  * appends belong to the next tick.  Reads which sessions listen after that
- * (listener.c).
+ * (database.c).
  */
 static int64
 publish(TqTick *last, Notification *notification, bool *more)

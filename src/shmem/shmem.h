@@ -38,23 +38,7 @@ typedef struct TqShmemPart
 
 extern void tq_shmem_init(const TqShmemPart *const *parts, int n);
 
-/* ---- database_facts.c: what a session needs of its database at first ---- */
-
-typedef struct TqFacts
-{
-	int wanted;  /* exchanges of which messages are written, as bits */
-	int segment; /* of the message log that is written to */
-} TqFacts;
-
-extern const TqShmemPart tq_facts_shmem;
-extern const TqXactEnd tq_facts_xact_end;
-
-extern bool tq_facts_find(Oid extension, TqFacts *facts, uint64 *change);
-extern void tq_facts_store(Oid extension, const TqFacts *facts, uint64 change);
-extern void tq_facts_change_at_commit(void);
-extern void tq_facts_change(void);
-
-/* ---- worker_slot.c: the slots of maintenance workers ---- */
+/* ---- database.c: what the processes of a database share ---- */
 
 /* How a maintenance worker ended: what the launcher does next. */
 typedef enum TqExit
@@ -82,7 +66,7 @@ typedef struct TqSlotView
 	TqExit how; /* once it has ended */
 } TqSlotView;
 
-extern const TqShmemPart tq_slot_shmem;
+extern const TqShmemPart tq_database_shmem;
 
 /* The side of sessions. */
 extern void tq_slot_wake(Oid database, TimestampTz due, bool message);
@@ -110,23 +94,7 @@ extern bool tq_slot_take_expected_claim(void);
 extern void tq_slot_publication_begin(void);
 extern TimestampTz tq_slot_cycle_end(TimestampTz due, bool *messages);
 
-/* ---- worker_request.c: what a commit asks of background processes ---- */
-
-typedef enum TqRequest
-{
-	TQ_REQUEST_WAKE,    /* maintenance worker: look for due work */
-	TQ_REQUEST_RESTART, /* maintenance worker: end and be started again */
-	TQ_REQUEST_START,   /* launcher: the database has the extension */
-	TQ_REQUEST_RESCAN   /* launcher: look for databases; also at abort */
-} TqRequest;
-
-extern const TqXactEnd tq_request_xact_end;
-
-extern void tq_request_cycle(TimestampTz due);
-extern void tq_request_publication(void);
-extern void tq_request_add(TqRequest what, Oid database);
-
-/* ---- worker_stats.c: what a maintenance worker has done ---- */
+/* What a maintenance worker has done. */
 
 #define TQ_STATS_STEPS 15
 #define TQ_STATS_CYCLES TQ_STATS_STEPS /* in place of a step */
@@ -147,26 +115,53 @@ typedef struct TqActivity
 	char error[TQ_STATS_ERROR];
 } TqActivity;
 
-extern const TqShmemPart tq_stats_shmem;
-
-extern void tq_stats_begin(int slot);
 extern void tq_stats_count_batch(int step, uint64 tasks, TimestampTz now,
 								 int64 late);
 extern void tq_stats_count_failure(int step, TimestampTz now,
 								   const char *error);
 extern void tq_stats_step_succeeds(int step);
 extern void tq_stats_read(int slot, int step, TqActivity *activity);
+extern void tq_stats_count_expired(int64 claims, TimestampTz now);
+extern int64 tq_stats_expired(int slot, TimestampTz now);
 
-/* ---- listener.c: which channels sessions listen on ---- */
+/* What a session needs of its database at first. */
+typedef struct TqFacts
+{
+	int wanted;  /* exchanges of which messages are written, as bits */
+	int segment; /* of the message log that is written to */
+} TqFacts;
+
+extern const TqXactEnd tq_facts_xact_end;
+
+extern bool tq_facts_find(Oid extension, TqFacts *facts, uint64 *change);
+extern void tq_facts_store(Oid extension, const TqFacts *facts, uint64 change);
+extern void tq_facts_change_at_commit(void);
+extern void tq_facts_change(void);
+
+/* Which channels sessions listen on. */
 
 #define TQ_QUEUE_CHANNEL "tq_queue_"   /* prefix of the channels of queues */
 #define TQ_WORKER_CHANNEL "tq_worker_" /* and of workers */
 
-extern const TqShmemPart tq_listener_shmem;
-
 extern uint64 tq_listener_channel_bit(const char *channel);
 extern void tq_listener_add(const char *channel);
 extern uint64 tq_listener_channels(void);
+
+/* ---- database_request.c: what a commit asks of background processes ---- */
+
+typedef enum TqRequest
+{
+	TQ_REQUEST_WAKE,    /* maintenance worker: look for due work */
+	TQ_REQUEST_RESTART, /* maintenance worker: end and be started again */
+	TQ_REQUEST_START,   /* launcher: the database has the extension */
+	TQ_REQUEST_RESCAN   /* launcher: look for databases; also at abort */
+} TqRequest;
+
+extern const TqXactEnd tq_request_xact_end;
+
+extern void tq_request_cycle(TimestampTz due);
+extern void tq_request_publication(void);
+extern void tq_request_add(TqRequest what, Oid database);
 
 /* ---- wait_queue.c: sessions that wait for a run, or for a task ---- */
 
@@ -334,14 +329,6 @@ extern void tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 							 const TqRecentClaim *claims, int n);
 extern void tq_activity_read(Oid table, int32 worker,
 							 TqWorkerActivity *activity);
-
-/* ---- expired_claims.c: how many claims have expired in the last hour ---- */
-
-extern const TqShmemPart tq_expired_shmem;
-
-extern void tq_expired_begin(int slot);
-extern void tq_expired_count(int slot, int64 claims, TimestampTz now);
-extern int64 tq_expired_last_hour(int slot, TimestampTz now);
 
 /* ---- count_changes.c: by how much this transaction changes counters ---- */
 

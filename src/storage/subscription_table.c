@@ -7,7 +7,7 @@
  * Every transition needs to know which exchanges have a binding and which
  * segment of the message log is written to, so each session caches that
  * (watched_table.c), and a new session finds it in shared memory
- * (database_facts.c).  tq_internal.binding is watched for all these tables: a
+ * (database.c).  tq_internal.binding is watched for all these tables: a
  * session that changes one of them says that it has changed that one.
  */
 #include "postgres.h"

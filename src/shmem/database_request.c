@@ -1,5 +1,5 @@
 /*
- * worker_request.c
+ * database_request.c
  *	  What a transaction requests of background processes at its commit.
  *
  * A due time noted in a savepoint that was rolled back may be too early, which
