@@ -27,7 +27,7 @@ extern PGDLLEXPORT void _PG_init(void);
 static const TqShmemPart *const shmem_parts[] =
 	{&tq_cursor_shmem,         &tq_wait_shmem,   &tq_database_shmem,
 	 &tq_activity_shmem,       &tq_counts_shmem, &tq_count_snapshot_shmem,
-	 &tq_count_prepared_shmem, &tq_rate_shmem,   &tq_fair_shmem};
+	 &tq_count_prepared_shmem, &tq_limit_shmem,  &tq_fair_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are

@@ -162,7 +162,7 @@ typedef struct TqAllowance
 	int n;             /* at most so many runs */
 	TimestampTz again; /* when there may be more, if no wake-up says so */
 	int slots;         /* that were taken, to be used or given back */
-	TqSlotRequest request;
+	TqRoomRequest request;
 	int claims; /* that were counted, the same */
 	TqRate rate;
 	TimestampTz at; /* when */

@@ -3,9 +3,8 @@
  *	  Limits of queues: pause, running tasks, claims per interval, tasks that
  *	  wait (doc/spec/policy.md 6).
  *
- * Decides how much a call may claim from a queue, or create in it.  slots.c
- * ensures that two transactions do not take the same slot, and rate_window.c
- * counts claims.
+ * Decides how much a call may claim from a queue, or create in it.  limit_room.c
+ * ensures that two transactions do not take the same slot, and counts claims.
  *
  * A claim takes slots for as many runs as it asks for, before it looks for them,
  * and gives back those for which it finds no run.  For a queue without settings
@@ -74,12 +73,12 @@ refuse_without_room(int32 queue)
 
 /* ---- requests ---- */
 
-static TqSlotRequest
+static TqRoomRequest
 request_of(int32 queue, int gauge, int limit, int min, int max)
 {
 	if (!are_kept())
 		refuse_without_counters(queue);
-	return (TqSlotRequest){.extension = tq_catalog_locked_table(),
+	return (TqRoomRequest){.extension = tq_catalog_locked_table(),
 						   .identity = tq_count_identity(),
 						   .queue = queue,
 						   .gauge = gauge,
@@ -117,24 +116,34 @@ count_rows(void)
 }
 
 /* Takes slots, after the rows were counted. */
-static TqSlots
-take(const TqSlotRequest *request, int *taken)
+static TqRoom
+take(const TqRoomRequest *request, int *taken)
 {
-	TqSlots result = tq_slots_take(request, taken);
+	TqRoom result;
 
-	if (result == TQ_SLOTS_UNKNOWN && count_rows())
-		result = tq_slots_take(request, taken);
+	tq_counts_apply_prepared();
+	result = tq_room_take(request, taken);
+	if (result == TQ_ROOM_UNKNOWN && count_rows())
+	{
+		tq_counts_apply_prepared();
+		result = tq_room_take(request, taken);
+	}
 	return result;
 }
 
 /* Looks for slots, after the rows were counted. */
-static TqSlots
-look(const TqSlotRequest *request, int64 *rows)
+static TqRoom
+look(const TqRoomRequest *request, int64 *rows)
 {
-	TqSlots result = tq_slots_look(request, rows);
+	TqRoom result;
 
-	if (result == TQ_SLOTS_UNKNOWN && count_rows())
-		result = tq_slots_look(request, rows);
+	tq_counts_apply_prepared();
+	result = tq_room_look(request, rows);
+	if (result == TQ_ROOM_UNKNOWN && count_rows())
+	{
+		tq_counts_apply_prepared();
+		result = tq_room_look(request, rows);
+	}
 	return result;
 }
 
@@ -145,13 +154,13 @@ look(const TqSlotRequest *request, int64 *rows)
 void
 tq_limits_begin(int32 queue)
 {
-	TqSlotRequest request;
+	TqRoomRequest request;
 	int64 rows;
 
 	if (!tq_queue_settings_count(tq_queue_settings(queue)))
 		return;
 	request = request_of(queue, TQ_QUEUE_RUNNING, PG_INT32_MAX, 1, 1);
-	if (look(&request, &rows) == TQ_SLOTS_NO_ROOM)
+	if (look(&request, &rows) == TQ_ROOM_UNCOUNTED)
 		refuse_without_room(queue);
 }
 
@@ -168,15 +177,15 @@ take_slots(TqAllowance *allowance, int limit, TimestampTz now)
 									1, allowance->n);
 	switch (take(&allowance->request, &allowance->slots))
 	{
-		case TQ_SLOTS_TAKEN:
+		case TQ_ROOM_TAKEN:
 			allowance->n = allowance->slots;
 			return true;
-		case TQ_SLOTS_FULL:
+		case TQ_ROOM_FULL:
 			return false;
-		case TQ_SLOTS_UNKNOWN:
+		case TQ_ROOM_UNKNOWN:
 			allowance->again = tq_clock_add_ms(now, COUNTED_MS);
 			return false;
-		case TQ_SLOTS_NO_ROOM:
+		case TQ_ROOM_UNCOUNTED:
 			break;
 	}
 	refuse_without_room(allowance->queue);
@@ -244,25 +253,25 @@ tq_limits_use(const TqAllowance *allowance, int n, TimestampTz now)
 		tq_rate_use(&allowance->rate, allowance->claims, allowance->at, n,
 					now);
 	if (allowance->slots > n)
-		tq_slots_give_back(&allowance->request, allowance->slots - n);
+		tq_room_give_back(&allowance->request, allowance->slots - n);
 }
 
 /* Returns whether slots are free of those that run at the same time. */
 static bool
 has_slot(int32 queue, int limit, TimestampTz now, TimestampTz *again)
 {
-	TqSlotRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
+	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
 	int64 rows;
 
 	switch (look(&request, &rows))
 	{
-		case TQ_SLOTS_TAKEN:
-		case TQ_SLOTS_FULL:
+		case TQ_ROOM_TAKEN:
+		case TQ_ROOM_FULL:
 			return rows < limit;
-		case TQ_SLOTS_UNKNOWN:
+		case TQ_ROOM_UNKNOWN:
 			*again = tq_clock_add_ms(now, COUNTED_MS);
 			return false;
-		case TQ_SLOTS_NO_ROOM:
+		case TQ_ROOM_UNCOUNTED:
 			break;
 	}
 	refuse_without_room(queue);
@@ -342,19 +351,20 @@ refuse_creation(int32 queue, const char *setting, int limit, int64 more,
 static void
 take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 {
-	TqSlotRequest request = request_of(queue, gauge, limit, n, n);
+	TqRoomRequest request = request_of(queue, gauge, limit, n, n);
 	int64 rows;
 	int taken;
 
 	switch (take(&request, &taken))
 	{
-		case TQ_SLOTS_TAKEN:
+		case TQ_ROOM_TAKEN:
 			return;
-		case TQ_SLOTS_FULL:
-			(void) tq_slots_look(&request, &rows);
+		case TQ_ROOM_FULL:
+			tq_counts_apply_prepared();
+			(void) tq_room_look(&request, &rows);
 			refuse_creation(queue, setting, limit, n, rows);
 			break;
-		case TQ_SLOTS_UNKNOWN:
+		case TQ_ROOM_UNKNOWN:
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -364,7 +374,7 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 					 "It has a limit (%s), and the server has not yet counted its tasks since it was started.",
 					 setting),
 				 errhint("Try again in a second.")));
-		case TQ_SLOTS_NO_ROOM:
+		case TQ_ROOM_UNCOUNTED:
 			break;
 	}
 	refuse_without_room(queue);
@@ -374,10 +384,10 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 static void
 check_running(int32 queue, int limit)
 {
-	TqSlotRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
+	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
 	int64 rows;
 
-	if (look(&request, &rows) == TQ_SLOTS_TAKEN && rows >= limit)
+	if (look(&request, &rows) == TQ_ROOM_TAKEN && rows >= limit)
 		refuse_creation(queue, "maxRunning", limit, 0, rows);
 }
 

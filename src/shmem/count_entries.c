@@ -17,6 +17,7 @@
 
 #include <unistd.h>
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
@@ -348,6 +349,20 @@ tq_count_enter_group(TqCountDatabase *database, const TqCountKey *key)
 		pg_atomic_init_u64(&group->counters[i], 0);
 	group->used = (uint32) tq_clock_real_seconds();
 	return group;
+}
+
+/* Returns where gauges are read; the caller holds the lock. */
+TqCountSource
+tq_counts_source(const TqCountDatabase *database, Oid extension,
+				 uint64 identity)
+{
+	if (RecoveryInProgress() || tq_counted_queues == 0)
+		return TQ_COUNT_TABLES;
+	if (database == NULL || database->extension != extension ||
+		database->gauges.state != TQ_GAUGES_EXACT ||
+		database->identity != identity)
+		return TQ_COUNT_REBUILDING;
+	return TQ_COUNT_MEMORY;
 }
 
 /* Makes gauges be counted again. */

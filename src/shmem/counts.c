@@ -99,7 +99,7 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
 								change->value);
-	/* not before it is counted: slots.c */
+	/* not before it is counted: limit_room.c */
 	if (change->counter == TQ_QUEUE_RUNNING && change->value < 0 &&
 		pg_atomic_read_u32(&queue->is_limited) != 0)
 		frees_slots = true;
@@ -262,9 +262,9 @@ counts_commit(void)
 		tq_count_unlock();
 	}
 	if (tq_count_changes_have_reserved())
-		tq_slots_release(extension, changes, n, false);
+		tq_room_release(extension, changes, n, false);
 	if (frees_slots || tq_count_changes_have_reserved())
-		tq_slots_wake(extension, changes, n);
+		tq_room_wake(extension, changes, n);
 	frees_slots = false;
 }
 
@@ -294,8 +294,8 @@ tq_counts_apply_prepared(void)
 			else if (TransactionIdDidCommit(entry->xid) && database != NULL)
 				doubt_all(database);
 			if (entry->n > 0)
-				tq_slots_release_locked(entry->extension, entry->changes,
-										entry->n);
+				tq_room_release_locked(entry->extension, entry->changes,
+									   entry->n);
 			tq_count_prepared_remove(place);
 		}
 		place++;
@@ -421,7 +421,7 @@ release_aborted(SubTransactionId id)
 
 	while (first > 0 && changes[first - 1].subid == id)
 		first--;
-	tq_slots_release(extension, changes + first, n - first, true);
+	tq_room_release(extension, changes + first, n - first, true);
 }
 
 static void
@@ -471,20 +471,6 @@ tq_counts_settle(void)
 		return;
 	tq_counts_apply_prepared();
 	tq_count_commits_wait();
-}
-
-/* Returns where gauges are read; the caller holds the lock. */
-TqCountSource
-tq_counts_source(const TqCountDatabase *database, Oid extension,
-				 uint64 identity)
-{
-	if (RecoveryInProgress() || tq_counted_queues == 0)
-		return TQ_COUNT_TABLES;
-	if (database == NULL || database->extension != extension ||
-		database->gauges.state != TQ_GAUGES_EXACT ||
-		database->identity != identity)
-		return TQ_COUNT_REBUILDING;
-	return TQ_COUNT_MEMORY;
 }
 
 /* Adds the changes of this transaction to counters of a queue. */

@@ -363,7 +363,7 @@ enum
 	TQ_QUEUE_GONE, /* the queue was deleted */
 	/*
 	 * Plus a gauge: rows for which this transaction has reserved room
-	 * (slots.c); the end of the transaction gives it back.
+	 * (limit_room.c); the end of the transaction gives it back.
 	 */
 	TQ_QUEUE_RESERVED
 };
@@ -461,7 +461,7 @@ typedef struct TqCountDatabase
 	TqCountGauges gauges;
 	bool is_full;   /* some queues have no entry */
 	int groups;     /* that have counters */
-	bool has_rates; /* the rate windows are loaded (rate_window.c) */
+	bool has_rates; /* the rate windows are loaded (limit_room.c) */
 } TqCountDatabase;
 
 typedef struct TqCountKey
@@ -481,7 +481,7 @@ typedef struct TqCountQueue
 {
 	TqCountKey key;
 	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
-	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* slots.c */
+	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* limit_room.c */
 	pg_atomic_uint32 is_limited;                /* a claim was refused */
 	pg_atomic_uint32 refused; /* claims, since slots were last given back */
 	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
@@ -501,6 +501,14 @@ typedef struct TqCountShared
 	LWLock *lock;
 	TqCountDatabase databases[TQ_COUNT_DATABASES];
 } TqCountShared;
+
+/* How what a reader asked for was found. */
+typedef enum TqCountSource
+{
+	TQ_COUNT_MEMORY,     /* the counters are exact */
+	TQ_COUNT_REBUILDING, /* the gauges are being counted, or are about to be */
+	TQ_COUNT_TABLES      /* there are no counters */
+} TqCountSource;
 
 extern const TqShmemPart tq_counts_shmem;
 
@@ -522,18 +530,12 @@ extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 extern void tq_count_remove_group(TqCountDatabase *database,
 								  const TqCountKey *key);
 extern void tq_count_remove_groups(TqCountDatabase *database);
+extern TqCountSource tq_counts_source(const TqCountDatabase *database,
+									  Oid extension, uint64 identity);
 extern void tq_count_doubt_gauges(TqCountGauges *gauges);
 extern void tq_counts_forget_database(Oid oid);
 
 /* ---- counts.c: counters of queues and groups, exact at commit ---- */
-
-/* How what a reader asked for was found. */
-typedef enum TqCountSource
-{
-	TQ_COUNT_MEMORY,     /* the counters are exact */
-	TQ_COUNT_REBUILDING, /* the gauges are being counted, or are about to be */
-	TQ_COUNT_TABLES      /* there are no counters */
-} TqCountSource;
 
 /* The counters of a queue. */
 typedef struct TqQueueCounts
@@ -547,8 +549,6 @@ extern const TqXactEnd tq_counts_xact_end;
 
 extern void tq_counts_settle(void);
 extern void tq_counts_apply_prepared(void);
-extern TqCountSource tq_counts_source(const TqCountDatabase *database,
-									  Oid extension, uint64 identity);
 extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
 										   int32 queue, int64 *gauges);
 extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
@@ -610,19 +610,21 @@ extern bool tq_count_prepared_has_room(void);
 extern bool tq_count_prepared_is_unknown(void);
 extern void tq_count_prepared_remove(int place);
 
-/* ---- slots.c: limits of queues: room for rows to be written ---- */
+/* ---- limit_room.c: limits of queues: room for rows, and for claims ---- */
+
+extern const TqShmemPart tq_limit_shmem;
 
 /* What became of a request for slots. */
-typedef enum TqSlots
+typedef enum TqRoom
 {
-	TQ_SLOTS_TAKEN,
-	TQ_SLOTS_FULL,    /* the limit is reached */
-	TQ_SLOTS_UNKNOWN, /* the rows are being counted; later it is known */
-	TQ_SLOTS_NO_ROOM  /* the queue has no counters; tq.counted_queues */
-} TqSlots;
+	TQ_ROOM_TAKEN,
+	TQ_ROOM_FULL,     /* the limit is reached */
+	TQ_ROOM_UNKNOWN,  /* the rows are being counted; later it is known */
+	TQ_ROOM_UNCOUNTED /* the queue has no counters; tq.counted_queues */
+} TqRoom;
 
 /* Room for rows that count in a gauge of a queue. */
-typedef struct TqSlotRequest
+typedef struct TqRoomRequest
 {
 	Oid extension;
 	uint64 identity; /* of the tables */
@@ -631,29 +633,16 @@ typedef struct TqSlotRequest
 	int limit;
 	int min; /* fewer are of no use */
 	int max;
-} TqSlotRequest;
+} TqRoomRequest;
 
-extern TqSlots tq_slots_take(const TqSlotRequest *request, int *taken);
-extern TqSlots tq_slots_look(const TqSlotRequest *request, int64 *rows);
-extern void tq_slots_give_back(const TqSlotRequest *request, int n);
-
-/* ---- slot_release.c: gives slots back when a transaction ends ---- */
-
-/* A reserved number of rows in the lower half, its version in the upper one. */
-#define TQ_SLOTS_ROWS(word) ((int64) ((word) &PG_UINT32_MAX))
-#define TQ_SLOTS_NEXT(word, rows)                                             \
-	((((word) >> 32) + 1) << 32 | (uint64) (uint32) (rows))
-
-extern void tq_slots_change(TqCountQueue *queue, int gauge, int64 by);
-extern void tq_slots_release(Oid extension, const TqCountChange *changes,
-							 int n, bool is_aborted);
-extern void tq_slots_release_locked(Oid extension,
-									const TqCountChange *changes, int n);
-extern void tq_slots_wake(Oid extension, const TqCountChange *changes, int n);
-
-/* ---- rate_window.c: claims of a queue within an interval ---- */
-
-extern const TqShmemPart tq_rate_shmem;
+extern TqRoom tq_room_take(const TqRoomRequest *request, int *taken);
+extern TqRoom tq_room_look(const TqRoomRequest *request, int64 *rows);
+extern void tq_room_give_back(const TqRoomRequest *request, int n);
+extern void tq_room_release(Oid extension, const TqCountChange *changes, int n,
+							bool is_aborted);
+extern void tq_room_release_locked(Oid extension, const TqCountChange *changes,
+								   int n);
+extern void tq_room_wake(Oid extension, const TqCountChange *changes, int n);
 
 /* The limit of a queue: at most so many claims in each interval. */
 typedef struct TqRate

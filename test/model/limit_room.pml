@@ -1,6 +1,6 @@
 /*
- * slots.pml
- *	  The protocol of the slots of a queue (src/shmem/slots.c), for spin.
+ * limit_room.pml
+ *	  The protocol of the slots of a queue (src/shmem/limit_room.c), for spin.
  *
  * One queue that may have LIMIT running tasks.  Each access to a word of shared
  * memory is one step here, and so is the end of a transaction, which others see
@@ -11,8 +11,8 @@
  *	here				in src/
  *	reserve()			reserve(), rows_of()
  *	take()				take(), note_refusal()
- *	give_back()			tq_slots_give_back()
- *	commit()			counts_commit(), tq_slots_release(), tq_slots_wake()
+ *	give_back()			tq_room_give_back()
+ *	commit()			counts_commit(), tq_room_release(), tq_room_wake()
  *	roll_back()			counts_abort(), release_aborted(), cursor_aborts()
  *	wake(), withdraw()	of wait_queue.c
  *	claim_in_time()		of claim_wait.c
