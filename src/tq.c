@@ -24,10 +24,13 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
-static const TqShmemPart *const shmem_parts[] =
-	{&tq_cursor_shmem,         &tq_wait_shmem,   &tq_database_shmem,
-	 &tq_activity_shmem,       &tq_counts_shmem, &tq_count_snapshot_shmem,
-	 &tq_count_prepared_shmem, &tq_limit_shmem,  &tq_fair_shmem};
+static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
+												 &tq_wait_shmem,
+												 &tq_database_shmem,
+												 &tq_activity_shmem,
+												 &tq_counters_shmem,
+												 &tq_limit_shmem,
+												 &tq_fair_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are
@@ -39,9 +42,10 @@ static const TqShmemPart *const shmem_parts[] =
  * client waits.  What only this backend caches comes last.
  */
 static const TqXactEnd *const xact_ends[] =
-	{&tq_cursor_xact_end,  &tq_counts_xact_end,  &tq_wait_xact_end,
-	 &tq_facts_xact_end,   &tq_request_xact_end, &tq_run_xact_end,
-	 &tq_entries_xact_end, &tq_watched_xact_end, &tq_access_xact_end};
+	{&tq_cursor_xact_end, &tq_count_build_xact_end, &tq_counts_xact_end,
+	 &tq_wait_xact_end,   &tq_facts_xact_end,       &tq_request_xact_end,
+	 &tq_run_xact_end,    &tq_entries_xact_end,     &tq_watched_xact_end,
+	 &tq_access_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

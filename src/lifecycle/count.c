@@ -6,7 +6,7 @@
  * Each function is called where a row is written or deleted, by the module that
  * does it, so that the gauges of a queue are the numbers of its rows in
  * pending, delayed, unscheduled, and run while it is running.  The changes
- * apply when the transaction commits (shmem/counts.c).
+ * apply when the transaction commits (shmem/counter_commit.c).
  *
  * The counters of a group leave out the task that the group is named after: its
  * row does not say whether other tasks belong to its group.  Readers look at

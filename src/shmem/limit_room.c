@@ -5,7 +5,7 @@
  * Room for rows
  * -------------
  * A queue may have a limit of how many of its tasks run, or of how many are
- * pending or delayed.  The counters (counts.c) say how many rows there are that
+ * pending or delayed.  The counters (counters.c) say how many rows there are that
  * committed transactions have written.  A transaction that is about to write
  * such rows reserves room for them first, so that two transactions cannot both
  * take the last slot:
@@ -58,16 +58,17 @@
  * A claim counts from when it is made, also if its transaction is rolled back:
  * the limit is there for what workers do, and a worker may have begun.  After a
  * start of the server the claims of the last interval are counted from the
- * table, together with the rows for the gauges (count_build.c); nothing is
+ * table, together with the rows for the gauges (counter_scan.c); nothing is
  * handed out before.
  *
  * Locks
  * -----
- * The lock of the counters (counts.c) is held at least in share mode wherever
+ * The lock of the counters (counters.c) is held at least in share mode wherever
  * room is taken, used or given back: the words of a queue are atomic, and follow
  * the protocol above.  It is held in exclusive mode to make the counters of a
- * queue, and to make or remove a window.  Each window has a spinlock of its own, which is taken with
- * the lock of the counters held.  Waiters are woken without any of them.
+ * queue, and to make or remove a window.  Each window has a spinlock of its own,
+ * which is taken with the lock of the counters held.  Waiters are woken without
+ * any of them.
  *
  * test/model/limit_room.pml is the protocol for rows, for spin.
  */

@@ -330,7 +330,7 @@ extern void tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 extern void tq_activity_read(Oid table, int32 worker,
 							 TqWorkerActivity *activity);
 
-/* ---- count_changes.c: by how much this transaction changes counters ---- */
+/* ---- counter_changes.c: by how much this transaction changes counters ---- */
 
 /* What has counters. */
 typedef enum TqCounted
@@ -427,7 +427,7 @@ extern void tq_count_changes_subcommit(SubTransactionId id,
 									   SubTransactionId parent);
 extern void tq_count_changes_reset(void);
 
-/* ---- count_entries.c: counters by database, queue and group ---- */
+/* ---- counters.c: counters by database, queue and group ---- */
 
 #define TQ_RATES 3 /* of created, claimed, and ended runs */
 
@@ -510,7 +510,7 @@ typedef enum TqCountSource
 	TQ_COUNT_TABLES      /* there are no counters */
 } TqCountSource;
 
-extern const TqShmemPart tq_counts_shmem;
+extern const TqShmemPart tq_counters_shmem;
 
 extern TqCountShared *tq_count_shared; /* NULL: there are no counters */
 extern HTAB *tq_count_queues;
@@ -533,49 +533,10 @@ extern void tq_count_remove_groups(TqCountDatabase *database);
 extern TqCountSource tq_counts_source(const TqCountDatabase *database,
 									  Oid extension, uint64 identity);
 extern void tq_count_doubt_gauges(TqCountGauges *gauges);
+extern void tq_count_doubt_all(TqCountDatabase *database);
 extern void tq_counts_forget_database(Oid oid);
 
-/* ---- counts.c: counters of queues and groups, exact at commit ---- */
-
-/* The counters of a queue. */
-typedef struct TqQueueCounts
-{
-	int32 queue;
-	int64 counters[TQ_QUEUE_COUNTERS];
-	int64 last_minute[TQ_RATES];
-} TqQueueCounts;
-
-extern const TqXactEnd tq_counts_xact_end;
-
-extern void tq_counts_settle(void);
-extern void tq_counts_apply_prepared(void);
-extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
-										   int32 queue, int64 *gauges);
-extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
-										   TqQueueCounts **queues, int *n);
-extern int64 tq_counts_read_running(Oid extension);
-extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
-								 int64 *counters);
-extern TimestampTz tq_counts_since(Oid extension);
-extern void tq_counts_reset(Oid extension);
-
-/* ---- count_build.c: counts of rows, with which counters begin ---- */
-
-extern bool tq_count_must_build(Oid extension, uint64 identity);
-extern int64 tq_count_group_to_build(Oid extension);
-extern bool tq_count_build_begin(Oid extension, uint64 identity,
-								 TqCounted what, int64 id,
-								 const TransactionId *prepared, int nprepared,
-								 Snapshot *snapshot);
-extern void tq_count_build_set(int64 id, int counter, int64 value);
-extern bool tq_count_build_end(void);
-extern void tq_count_build_abandon(SubTransactionId id);
-extern void tq_count_build_move(SubTransactionId id, SubTransactionId parent);
-
-/* ---- count_snapshot.c: which transactions a count of rows includes ---- */
-
-extern const TqShmemPart tq_count_snapshot_shmem;
-
+/* Which transactions a count of rows includes. */
 extern int tq_count_snapshot_take(Snapshot *snapshot);
 extern bool tq_count_snapshot_shows(int number, TransactionId xid);
 extern void tq_count_snapshot_wait(int number);
@@ -585,8 +546,7 @@ extern void tq_count_commit_begins(TransactionId xid);
 extern void tq_count_commit_ends(void);
 extern void tq_count_commits_wait(void);
 
-/* ---- count_prepared.c: changes by prepared transactions ---- */
-
+/* Changes by prepared transactions. */
 /* More changes than that are not kept. */
 #define TQ_PREPARED_CHANGES 32
 
@@ -600,8 +560,6 @@ typedef struct TqCountPrepared
 	TqCountChange changes[TQ_PREPARED_CHANGES];
 } TqCountPrepared;
 
-extern const TqShmemPart tq_count_prepared_shmem;
-
 extern bool tq_count_prepared_add(Oid extension, TransactionId xid,
 								  const TqCountChange *changes, int n);
 extern const TqCountPrepared *tq_count_prepared_next(int *place);
@@ -609,6 +567,44 @@ extern bool tq_count_prepared_has(TransactionId xid);
 extern bool tq_count_prepared_has_room(void);
 extern bool tq_count_prepared_is_unknown(void);
 extern void tq_count_prepared_remove(int place);
+
+/* ---- counter_commit.c: applies changes when a transaction ends ---- */
+
+extern const TqXactEnd tq_counts_xact_end;
+
+extern void tq_counts_apply_prepared(void);
+
+/* ---- counter_scan.c: readers, and counts with which counters begin ---- */
+
+extern const TqXactEnd tq_count_build_xact_end;
+
+extern bool tq_count_must_build(Oid extension, uint64 identity);
+extern int64 tq_count_group_to_build(Oid extension);
+extern bool tq_count_build_begin(Oid extension, uint64 identity,
+								 TqCounted what, int64 id,
+								 const TransactionId *prepared, int nprepared,
+								 Snapshot *snapshot);
+extern void tq_count_build_set(int64 id, int counter, int64 value);
+extern bool tq_count_build_end(void);
+
+/* The counters of a queue. */
+typedef struct TqQueueCounts
+{
+	int32 queue;
+	int64 counters[TQ_QUEUE_COUNTERS];
+	int64 last_minute[TQ_RATES];
+} TqQueueCounts;
+
+extern void tq_counts_settle(void);
+extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
+										   int32 queue, int64 *gauges);
+extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
+										   TqQueueCounts **queues, int *n);
+extern int64 tq_counts_read_running(Oid extension);
+extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
+								 int64 *counters);
+extern TimestampTz tq_counts_since(Oid extension);
+extern void tq_counts_reset(Oid extension);
 
 /* ---- limit_room.c: limits of queues: room for rows, and for claims ---- */
 

@@ -2,7 +2,7 @@
  * count_table.c
  *	  Counts of rows, and the counters that spare them.
  *
- * The counters in shared memory (counts.c) say how many rows there are, in a
+ * The counters in shared memory (counters.c) say how many rows there are, in a
  * time that does not depend on that.  What time has ended counts no longer,
  * although maintenance has not reached it yet (doc/spec/taskcluster.md 8.1): a
  * pending run past its deadline, and a claim past its end.  These are found by

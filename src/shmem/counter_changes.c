@@ -1,9 +1,9 @@
 /*
- * count_changes.c
+ * counter_changes.c
  *	  By how much the current transaction changes counters.
  *
  * A transaction collects its changes here and applies them when it commits
- * (counts.c).  What a subtransaction adds is behind what its parent has added
+ * (counter_commit.c).  What a subtransaction adds is behind what its parent has added
  * before, so that an abort cuts the list.  A change of a counter that the same
  * subtransaction has changed already is added to that, mostly: an index
  * remembers one change for each hash value, and it does no harm if a counter is

@@ -1,22 +1,86 @@
 /*
- * count_entries.c
- *	  The counters in shared memory, by database, queue and group.
+ * counters.c
+ *	  Counters of queues and groups in shared memory.
+ *
+ * Each queue has gauges (how many rows there are), totals since the last reset
+ * (how often something has happened), histograms, and rates.  A transaction
+ * applies its changes (counter_changes.c) right after its commit, so that rolled
+ * back work costs nothing and is never counted.  Gauges begin with a count of
+ * the rows; below is why that and the changes make the true number.
+ *
+ * A group begins with counters of zero: the transaction that inserts its row
+ * makes them before it commits, when no other transaction can have changed the
+ * group.  A large group that has lost its counters begins with a count, as
+ * gauges do.
+ *
+ * A database whose gauges have not been counted since the server was started,
+ * or whose tables were changed by other statements than those of tq, has no
+ * gauges: readers count the rows, and the maintenance worker counts them once
+ * for all.  The identity of a table changes when it is truncated or rewritten.
  *
  * There is an entry for each database, each queue in which something has
- * happened, and each group that was found large.  One lock protects everything
- * (counts.c).  Of databases there is a fixed number, of queues
- * tq.counted_queues; a queue without an entry makes its database "full", and
- * readers count the rows there.  A group gets an entry when its row is inserted,
- * or later when a reader finds that it is large.  Small groups that have not
- * been used for a while make room for others.
+ * happened, and each group that was found large.  Of databases there is a fixed
+ * number, of queues tq.counted_queues; a queue without an entry makes its
+ * database "full", and readers count the rows there.  A group gets an entry when
+ * its row is inserted, or later when a reader finds that it is large.  Small
+ * groups that have not been used for a while make room for others.
  *
  * Totals are saved when the server is shut down, and lost in a crash, as the
- * server's own statistics are.  So are the names of the large groups: the maintenance worker counts these again.
+ * server's own statistics are.  So are the names of the large groups: the
+ * maintenance worker counts these again.
+ *
+ * A prepared transaction ends in another session, without any code of tq.  So
+ * its changes stay here, and a session that reads the counters applies them
+ * when it finds that the transaction has committed.  What is not kept, because
+ * there were too many changes, or the server was restarted since, is unknown:
+ * then the gauges are counted again.
+ *
+ * Locks
+ * -----
+ * One lock protects everything: the entries, the stored snapshots, the list of
+ * prepared transactions, and the windows of limit_room.c.  Changes are applied
+ * with it in share mode, by atomic operations.  It is held in exclusive mode to
+ * make and remove entries, to take back the end of a task of a group, and to
+ * read the counters of a group, which must be of one moment.  With the lock
+ * held, ProcArrayLock or the spinlock of a window is taken, and nothing else.  A
+ * note is written by its process alone, without the lock.
+ *
+ * Which transactions a count of rows includes
+ * -------------------------------------------
+ * Counters begin with a count of rows, which takes a while, and go on with the
+ * changes of each transaction, which it applies after its commit.  Each
+ * transaction must be in one of the two, and in one only.  So a session that
+ * begins to count stores its snapshot here, and a transaction that commits
+ * applies its changes if that snapshot does not show it.
+ *
+ *	counting session					committing transaction
+ *	S1	lock the counters				T1	note its xid here
+ *	S2	take a snapshot, store it		T2	commit: its rows are visible
+ *	S3	unlock							T3	lock the counters, apply what the
+ *	S4	count							    stored snapshot does not show
+ *	S5	wait for the noted xids that	T4	remove its note
+ *		the snapshot shows
+ *	S6	lock, remove the snapshot
+ *
+ * If T3 comes before S1, T2 does too, so that the count includes it, and S2
+ * clears what T3 has applied.  If it comes between S3 and S6, the snapshot
+ * decides.  If it comes after S6, T2 was not visible at S2, or else S5 would
+ * have waited for T4: a transaction that the snapshot shows made its note
+ * before.  So its changes are not in the count.
+ *
+ * A reader waits in the same way for the transactions that have become visible
+ * before it began.  Then a change cannot be missing of which the reader has
+ * seen a consequence, such as the end of a run whose creation is not applied
+ * yet.  A process is in that state for microseconds.  A commit that waits for a
+ * synchronous standby is not visible, and is not waited for.
  */
 #include "postgres.h"
 
 #include <unistd.h>
 
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -24,13 +88,19 @@
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
+#include "utils/snapmgr.h"
 
+#include "../util/compat.h"
 #include "../util/util.h"
 #include "shmem.h"
 
 #define GROUPS 8192
+#define SNAPSHOTS 8
+#define WAIT_US 100
 
 #define TOTALS (TQ_QUEUE_COUNTERS - TQ_QUEUE_GAUGES)
 
@@ -38,12 +108,66 @@ TqCountShared *tq_count_shared = NULL;
 HTAB *tq_count_queues = NULL;
 HTAB *tq_count_groups = NULL;
 
+typedef struct Stored
+{
+	bool is_used;
+	TransactionId xmin;
+	TransactionId xmax;
+	int nxip;
+	TransactionId *xip; /* in shared memory */
+} Stored;
+
+static Stored *stored = NULL;
+
+/* The transaction that a process commits; in a cache line of its own. */
+typedef union Note
+{
+	pg_atomic_uint32 xid; /* 0: none */
+	char pad[PG_CACHE_LINE_SIZE];
+} Note;
+
+static Note *notes = NULL; /* by number of PGPROC */
+
+static TqCountPrepared *prepared = NULL;
+
 /* ---- start and end of the server ---- */
+
+/* Entries of transactions that have ended may not be removed yet. */
+static int
+prepared_entries(void)
+{
+	return 2 * max_prepared_xacts;
+}
+
+static Size
+prepared_size(void)
+{
+	return MAXALIGN(
+		mul_size(Max(prepared_entries(), 1), sizeof(TqCountPrepared)));
+}
+
+/* The transactions that a snapshot can have in progress, and its own. */
+static int
+xids(void)
+{
+	return MaxBackends + max_prepared_xacts + 1;
+}
+
+static Size
+snapshots_size(void)
+{
+	Size total = mul_size(SNAPSHOTS, sizeof(Stored));
+
+	total = add_size(total,
+					 mul_size(SNAPSHOTS * sizeof(TransactionId), xids()));
+	return add_size(total, mul_size(MaxBackends, sizeof(Note)));
+}
 
 static Size
 size(void)
 {
-	return sizeof(TqCountShared);
+	return add_size(MAXALIGN(sizeof(TqCountShared)),
+					add_size(prepared_size(), snapshots_size()));
 }
 
 static Size
@@ -67,9 +191,26 @@ static void load(void);
 static void save(int code, Datum arg);
 
 static void
+start_snapshots(void *memory, bool is_new)
+{
+	TransactionId *xip = (TransactionId *) ((Stored *) memory + SNAPSHOTS);
+
+	stored = memory;
+	notes = (Note *) (xip + SNAPSHOTS * xids());
+	for (int i = 0; is_new && i < SNAPSHOTS; i++)
+		stored[i].xip = xip + i * xids();
+	for (int i = 0; is_new && i < MaxBackends; i++)
+		pg_atomic_init_u32(&notes[i].xid, InvalidTransactionId);
+}
+
+static void
 startup(void *memory, bool is_new, LWLockPadded *locks)
 {
+	char *rest = (char *) memory + MAXALIGN(sizeof(TqCountShared));
+
 	tq_count_shared = memory;
+	prepared = (TqCountPrepared *) rest;
+	start_snapshots(rest + prepared_size(), is_new);
 	tq_count_queues = make_table("tq queue counters",
 								 Max(tq_counted_queues, 1),
 								 sizeof(TqCountQueue));
@@ -82,12 +223,12 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 	on_shmem_exit(save, (Datum) 0);
 }
 
-const TqShmemPart tq_counts_shmem = {.name = "tq counts",
-									 .tranche = "TqCounts",
-									 .locks = 1,
-									 .size = size,
-									 .tables = tables,
-									 .startup = startup};
+const TqShmemPart tq_counters_shmem = {.name = "tq counters",
+									   .tranche = "TqCounts",
+									   .locks = 1,
+									   .size = size,
+									   .tables = tables,
+									   .startup = startup};
 
 /* ---- the lock ---- */
 
@@ -375,6 +516,14 @@ tq_count_doubt_gauges(TqCountGauges *gauges)
 		gauges->state = TQ_GAUGES_NONE;
 }
 
+/* Has the gauges and the groups of a database counted again. */
+void
+tq_count_doubt_all(TqCountDatabase *database)
+{
+	tq_count_doubt_gauges(&database->gauges);
+	tq_count_remove_groups(database);
+}
+
 /* Removes what is kept of a database, which was dropped. */
 void
 tq_counts_forget_database(Oid oid)
@@ -387,6 +536,227 @@ tq_counts_forget_database(Oid oid)
 						   InvalidOid);
 	}
 	LWLockRelease(tq_count_shared->lock);
+}
+
+/* ---- snapshots ---- */
+
+static void
+store(Stored *into, Snapshot snapshot)
+{
+	TransactionId own = GetTopTransactionIdIfAny();
+
+	into->is_used = true;
+	into->xmin = snapshot->xmin;
+	into->xmax = snapshot->xmax;
+	into->nxip = (int) snapshot->xcnt;
+	memcpy(into->xip, snapshot->xip, sizeof(TransactionId) * into->nxip);
+	if (!TransactionIdIsValid(own))
+		return;
+	/* A snapshot does not list its own transaction, which goes on. */
+	into->xip[into->nxip++] = own;
+	if (TransactionIdPrecedes(own, into->xmin))
+		into->xmin = own;
+}
+
+/*
+ * Takes and stores a snapshot, and returns its number, or -1 if there is no
+ * room.  The caller holds the lock of the counters, and pushes the snapshot.
+ */
+int
+tq_count_snapshot_take(Snapshot *snapshot)
+{
+	for (int i = 0; i < SNAPSHOTS; i++)
+	{
+		if (stored[i].is_used)
+			continue;
+		*snapshot = GetLatestSnapshot();
+		store(&stored[i], *snapshot);
+		return i;
+	}
+	return -1;
+}
+
+/* Returns whether a snapshot shows this transaction, which has committed. */
+bool
+tq_count_snapshot_shows(int number, TransactionId xid)
+{
+	const Stored *snapshot = &stored[number];
+
+	if (TransactionIdPrecedes(xid, snapshot->xmin))
+		return true;
+	if (TransactionIdFollowsOrEquals(xid, snapshot->xmax))
+		return false;
+	for (int i = 0; i < snapshot->nxip; i++)
+	{
+		if (snapshot->xip[i] == xid)
+			return false;
+	}
+	return true;
+}
+
+/* Removes a snapshot.  The caller holds the lock of the counters. */
+void
+tq_count_snapshot_free(int number)
+{
+	stored[number].is_used = false;
+}
+
+/* ---- notes of transactions that commit ---- */
+
+/* Notes that this process commits a transaction that changes counters. */
+void
+tq_count_commit_begins(TransactionId xid)
+{
+	if (notes != NULL)
+		pg_atomic_write_u32(&notes[TqMyProcNumber()].xid, xid);
+}
+
+/* Notes that the changes are applied, or that there are none. */
+void
+tq_count_commit_ends(void)
+{
+	if (notes == NULL)
+		return;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&notes[TqMyProcNumber()].xid, InvalidTransactionId);
+}
+
+/* Waits until a process has removed its note of a transaction. */
+static void
+wait_for(int process, TransactionId xid)
+{
+	while (pg_atomic_read_u32(&notes[process].xid) == xid)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(WAIT_US);
+	}
+	pg_memory_barrier();
+}
+
+/*
+ * Waits until the transactions that a snapshot shows have applied their
+ * changes.
+ */
+void
+tq_count_snapshot_wait(int number)
+{
+	pg_memory_barrier();
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		TransactionId xid = pg_atomic_read_u32(&notes[i].xid);
+
+		if (TransactionIdIsValid(xid) && tq_count_snapshot_shows(number, xid))
+			wait_for(i, xid);
+	}
+}
+
+/*
+ * Waits until the transactions that are visible by now have applied their
+ * changes.
+ */
+void
+tq_count_commits_wait(void)
+{
+	if (notes == NULL)
+		return;
+	pg_memory_barrier();
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		TransactionId xid = pg_atomic_read_u32(&notes[i].xid);
+
+		if (TransactionIdIsValid(xid) &&
+			!TransactionIdIsCurrentTransactionId(xid) &&
+			!TransactionIdIsInProgress(xid))
+			wait_for(i, xid);
+	}
+}
+
+/* ---- changes by prepared transactions ---- */
+
+/*
+ * Keeps the changes of a transaction; returns false if there is no room.  n is
+ * -1 if they are not known.
+ */
+bool
+tq_count_prepared_add(Oid extension, TransactionId xid,
+					  const TqCountChange *changes, int n)
+{
+	for (int i = 0; i < prepared_entries(); i++)
+	{
+		TqCountPrepared *entry = &prepared[i];
+
+		if (OidIsValid(entry->database))
+			continue;
+		entry->database = MyDatabaseId;
+		entry->extension = extension;
+		entry->xid = xid;
+		entry->n = n > TQ_PREPARED_CHANGES ? -1 : n;
+		if (entry->n > 0)
+			memcpy(entry->changes, changes, sizeof(TqCountChange) * n);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Returns the first entry of this database from a place on, and sets *place to
+ * where it is; NULL if there is none.
+ */
+const TqCountPrepared *
+tq_count_prepared_next(int *place)
+{
+	for (; *place < prepared_entries(); (*place)++)
+	{
+		if (prepared[*place].database == MyDatabaseId)
+			return &prepared[*place];
+	}
+	return NULL;
+}
+
+/* Returns whether there is an entry of a transaction of this database. */
+bool
+tq_count_prepared_has(TransactionId xid)
+{
+	for (int i = 0; i < prepared_entries(); i++)
+	{
+		if (prepared[i].database == MyDatabaseId && prepared[i].xid == xid)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether there is room for another transaction. */
+bool
+tq_count_prepared_has_room(void)
+{
+	for (int i = 0; i < prepared_entries(); i++)
+	{
+		if (!OidIsValid(prepared[i].database))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns whether there is a transaction of this database whose changes are not
+ * known.
+ */
+bool
+tq_count_prepared_is_unknown(void)
+{
+	for (int i = 0; i < prepared_entries(); i++)
+	{
+		if (prepared[i].database == MyDatabaseId && prepared[i].n < 0)
+			return true;
+	}
+	return false;
+}
+
+/* Removes the entry at a place. */
+void
+tq_count_prepared_remove(int place)
+{
+	prepared[place].database = InvalidOid;
 }
 
 /* ---- statistics that outlive a shutdown ---- */

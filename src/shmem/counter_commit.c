@@ -1,41 +1,22 @@
 /*
- * counts.c
- *	  Counters of queues and groups in shared memory.
+ * counter_commit.c
+ *	  Applies the changes of counters when a transaction ends.
  *
- * Each queue has gauges (how many rows there are), totals since the last reset
- * (how often something has happened), histograms, and rates.  A transaction
- * applies its changes (count_changes.c) right after its commit, so that rolled
- * back work costs nothing and is never counted.  Gauges begin with a count of
- * the rows; count_snapshot.c says why that and the changes make the true number.
- *
- * A group begins with counters of zero: the transaction that inserts its row
- * makes them before it commits, when no other transaction can have changed the
- * group.  A large group that has lost its counters begins with a count, as
- * gauges do.
- *
- * A database whose gauges have not been counted since the server was started,
- * or whose tables were changed by other statements than those of tq, has no
- * gauges: readers count the rows, and the maintenance worker counts them once
- * for all.  The identity of a table changes when it is truncated or rewritten.
- *
- * One lock protects everything.  Changes are applied with it in share mode, by
- * atomic operations.  It is held in exclusive mode to make and remove entries,
- * to take back the end of a task of a group, and to read the counters of a
- * group, which must be of one moment.
- * With the lock held, ProcArrayLock is taken, and nothing else.
+ * A transaction applies its changes (counter_changes.c) right after its commit.
+ * Those of a prepared transaction are stored, and applied by the next session
+ * that finds that it has committed.  The room that a transaction has reserved is
+ * given back after that, or at its abort (limit_room.c).  counters.c has the
+ * argument, and the locks.
  */
 #include "postgres.h"
 
 #include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
-#include "access/xlog.h"
-#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 #include "storage/procarray.h"
 #include "utils/hsearch.h"
-#include "utils/timestamp.h"
 
 #include "../util/util.h"
 #include "shmem.h"
@@ -179,14 +160,6 @@ change_group(TqCountDatabase *database, const TqCountKey *key,
 	return true;
 }
 
-/* Has the gauges and the groups counted again. */
-static void
-doubt_all(TqCountDatabase *database)
-{
-	tq_count_doubt_gauges(&database->gauges);
-	tq_count_remove_groups(database);
-}
-
 /*
  * Applies a change; returns false if that needs the lock in exclusive mode, and
  * it is held in share mode.
@@ -202,7 +175,7 @@ apply(TqCountDatabase *database, Oid extension, const TqCountChange *change,
 		return database->groups == 0 ||
 			   change_group(database, &key, change, xid, is_exclusive);
 	if (change->counter == TQ_QUEUE_DOUBT && is_exclusive)
-		doubt_all(database);
+		tq_count_doubt_all(database);
 	if (change->counter == TQ_QUEUE_GONE && is_exclusive)
 		tq_count_remove_queue(&key);
 	if (change->counter >= TQ_QUEUE_RESERVED)
@@ -292,7 +265,7 @@ tq_counts_apply_prepared(void)
 				apply_exclusively(entry->extension, entry->changes, entry->n,
 								  entry->xid);
 			else if (TransactionIdDidCommit(entry->xid) && database != NULL)
-				doubt_all(database);
+				tq_count_doubt_all(database);
 			if (entry->n > 0)
 				tq_room_release_locked(entry->extension, entry->changes,
 									   entry->n);
@@ -427,19 +400,11 @@ release_aborted(SubTransactionId id)
 static void
 counts_abort(SubTransactionId id)
 {
-	tq_count_build_abandon(id);
 	do
 	{
 		if (tq_count_changes_have_reserved())
 			release_aborted(id);
 	} while (tq_count_changes_abort(id));
-}
-
-static void
-counts_subcommit(SubTransactionId id, SubTransactionId parent)
-{
-	tq_count_build_move(id, parent);
-	tq_count_changes_subcommit(id, parent);
 }
 
 static void
@@ -457,301 +422,4 @@ const TqXactEnd tq_counts_xact_end = {.before_commit = counts_before_commit,
 									  .reset = counts_reset,
 									  .before_prepare = counts_before_prepare,
 									  .prepared = counts_prepared,
-									  .subcommit = counts_subcommit};
-
-/* ---- readers ---- */
-
-/*
- * Waits until what is committed by now is counted.
- */
-void
-tq_counts_settle(void)
-{
-	if (tq_count_shared == NULL)
-		return;
-	tq_counts_apply_prepared();
-	tq_count_commits_wait();
-}
-
-/* Adds the changes of this transaction to counters of a queue. */
-static bool
-add_own_queue(Oid extension, int32 queue, int64 *counters, int last)
-{
-	int n;
-	Oid own;
-	const TqCountChange *changes = tq_count_changes(&n, &own);
-
-	for (int i = 0; i < n && own == extension; i++)
-	{
-		if (changes[i].what != TQ_COUNTED_QUEUE)
-			continue;
-		if (changes[i].counter == TQ_QUEUE_DOUBT)
-			return false;
-		if (changes[i].id == queue && changes[i].counter < last)
-			counters[changes[i].counter] += changes[i].value;
-	}
-	return true;
-}
-
-/*
- * Reads the gauges of a queue as this transaction sees them.  If the result is
- * not TQ_COUNT_MEMORY, the caller counts the rows.
- */
-TqCountSource
-tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
-					  int64 *gauges)
-{
-	TqCountKey key = tq_count_key(extension, queue);
-	TqCountSource source;
-	const TqCountDatabase *database;
-	TqCountQueue *entry;
-
-	memset(gauges, 0, sizeof(int64) * TQ_QUEUE_GAUGES);
-	if (tq_count_shared == NULL)
-		return TQ_COUNT_TABLES;
-	tq_count_lock(LW_SHARED);
-	database = tq_count_find_database();
-	source = tq_counts_source(database, extension, identity);
-	entry = tq_count_find_queue(&key);
-	for (int i = 0; entry != NULL && i < TQ_QUEUE_GAUGES; i++)
-		gauges[i] = (int64) pg_atomic_read_u64(&entry->counters[i]);
-	if (source == TQ_COUNT_MEMORY && entry == NULL && database->is_full)
-		source = TQ_COUNT_TABLES;
-	tq_count_unlock();
-	if (!add_own_queue(extension, queue, gauges, TQ_QUEUE_GAUGES))
-		return TQ_COUNT_REBUILDING;
-	return source;
-}
-
-/* Adds up the events of the last minute, without the present period. */
-static void
-read_rates(TqCountQueue *queue, int64 *last_minute)
-{
-	uint32 now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
-
-	memset(last_minute, 0, sizeof(int64) * TQ_RATES);
-	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
-	{
-		TqCountPeriod *period = &queue->periods[i];
-		uint32 age = now - pg_atomic_read_u32(&period->number);
-
-		for (int rate = 0;
-			 rate < TQ_RATES && age > 0 && age < TQ_COUNT_PERIODS; rate++)
-			last_minute[rate] += pg_atomic_read_u32(&period->events[rate]);
-	}
-}
-
-static void
-read_queue(TqCountQueue *queue, TqQueueCounts *counts)
-{
-	counts->queue = (int32) queue->key.id;
-	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
-		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
-	read_rates(queue, counts->last_minute);
-}
-
-/* Returns room for the queues that only this transaction has changed. */
-static int
-own_queues(void)
-{
-	int n;
-	Oid extension;
-
-	(void) tq_count_changes(&n, &extension);
-	return n + 1;
-}
-
-/* Adds empty counters of the queues that only this transaction has changed. */
-static void
-add_own_queues(Oid extension, TqQueueCounts *found, int *n)
-{
-	int nchanges;
-	Oid own;
-	const TqCountChange *changes = tq_count_changes(&nchanges, &own);
-
-	for (int i = 0; i < nchanges && own == extension; i++)
-	{
-		bool is_there = changes[i].what != TQ_COUNTED_QUEUE ||
-						changes[i].id == 0;
-
-		for (int j = 0; j < *n && !is_there; j++)
-			is_there = found[j].queue == changes[i].id;
-		if (is_there)
-			continue;
-		memset(&found[*n], 0, sizeof(TqQueueCounts));
-		found[(*n)++].queue = (int32) changes[i].id;
-	}
-}
-
-/*
- * Reads the counters of all queues of this database as this transaction sees
- * them.  The gauges count only if the result is TQ_COUNT_MEMORY; a queue that is
- * not among them has none.
- */
-TqCountSource
-tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
-					  int *n)
-{
-	TqCountSource source;
-	HASH_SEQ_STATUS scan;
-	TqCountQueue *queue;
-	int room;
-
-	*n = 0;
-	if (tq_count_shared == NULL)
-		return TQ_COUNT_TABLES;
-	tq_count_lock(LW_SHARED);
-	room = (int) hash_get_num_entries(tq_count_queues);
-	*found = palloc_extended(sizeof(TqQueueCounts) * (room + own_queues()),
-							 MCXT_ALLOC_HUGE);
-	source = tq_counts_source(tq_count_find_database(), extension, identity);
-	if (source == TQ_COUNT_MEMORY && tq_count_find_database()->is_full)
-		source = TQ_COUNT_TABLES;
-	hash_seq_init(&scan, tq_count_queues);
-	while ((queue = hash_seq_search(&scan)) != NULL)
-	{
-		if (queue->key.database == MyDatabaseId &&
-			queue->key.extension == extension && *n < room)
-			read_queue(queue, &(*found)[(*n)++]);
-	}
-	tq_count_unlock();
-	add_own_queues(extension, *found, n);
-	for (int i = 0; i < *n; i++)
-	{
-		if (!add_own_queue(extension, (*found)[i].queue, (*found)[i].counters,
-						   TQ_QUEUE_COUNTERS))
-			source = TQ_COUNT_REBUILDING;
-	}
-	return source;
-}
-
-/*
- * Returns about how many runs of this database are running; 0 without counters.
- */
-int64
-tq_counts_read_running(Oid extension)
-{
-	HASH_SEQ_STATUS scan;
-	TqCountQueue *queue;
-	int64 running = 0;
-
-	if (tq_count_shared == NULL)
-		return 0;
-	tq_count_lock(LW_SHARED);
-	hash_seq_init(&scan, tq_count_queues);
-	while ((queue = hash_seq_search(&scan)) != NULL)
-	{
-		if (queue->key.database == MyDatabaseId &&
-			queue->key.extension == extension)
-			running += (int64) pg_atomic_read_u64(
-				&queue->counters[TQ_QUEUE_RUNNING]);
-	}
-	tq_count_unlock();
-	return running;
-}
-
-/*
- * Adds the changes of this transaction to the counters of a group; returns false
- * if one of them takes something away that only a count of the rows can give.
- */
-static bool
-add_own_group(Oid extension, int64 id, int64 *counters)
-{
-	int n;
-	Oid own;
-	const TqCountChange *changes = tq_count_changes(&n, &own);
-
-	for (int i = 0; i < n && own == extension; i++)
-	{
-		if (changes[i].what != TQ_COUNTED_GROUP || changes[i].id != id)
-			continue;
-		if (changes[i].counter >= TQ_GROUP_COUNTERS)
-			return false;
-		tq_count_merge(TQ_COUNTED_GROUP, changes[i].counter,
-					   &counters[changes[i].counter], changes[i].value);
-	}
-	return true;
-}
-
-/*
- * Reads the counters of a group as this transaction sees them; returns false
- * if there are none.
- */
-bool
-tq_counts_read_group(Oid extension, uint64 identity, int64 id, int64 *counters)
-{
-	TqCountKey key = tq_count_key(extension, id);
-	TqCountGroup *group;
-	bool found;
-
-	if (tq_count_shared == NULL)
-		return false;
-	tq_count_lock(LW_EXCLUSIVE);
-	group = hash_search(tq_count_groups, &key, HASH_FIND, NULL);
-	found = group != NULL && group->gauges.state == TQ_GAUGES_EXACT &&
-			tq_counts_source(tq_count_find_database(), extension, identity) ==
-				TQ_COUNT_MEMORY;
-	if (found)
-	{
-		group->used = (uint32) tq_clock_real_seconds();
-		for (int i = 0; i < TQ_GROUP_COUNTERS; i++)
-			counters[i] = (int64) pg_atomic_read_u64(&group->counters[i]);
-	}
-	tq_count_unlock();
-	return found && add_own_group(extension, id, counters);
-}
-
-/* Returns since when totals are counted, or 0. */
-TimestampTz
-tq_counts_since(Oid extension)
-{
-	const TqCountDatabase *database;
-	TimestampTz since = 0;
-
-	if (tq_count_shared == NULL)
-		return 0;
-	tq_count_lock(LW_SHARED);
-	database = tq_count_find_database();
-	if (database != NULL && database->extension == extension)
-		since = database->since;
-	tq_count_unlock();
-	return since;
-}
-
-static void
-clear_totals(TqCountQueue *queue)
-{
-	for (int i = TQ_QUEUE_GAUGES; i < TQ_QUEUE_COUNTERS; i++)
-		pg_atomic_write_u64(&queue->counters[i], 0);
-	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
-		pg_atomic_write_u32(&queue->periods[i].number, 0);
-}
-
-/*
- * Sets all totals of this database to zero, and makes its gauges be counted
- * again.
- */
-void
-tq_counts_reset(Oid extension)
-{
-	TqCountDatabase *database;
-	HASH_SEQ_STATUS scan;
-	TqCountQueue *queue;
-
-	if (tq_count_shared == NULL)
-		return;
-	tq_count_lock(LW_EXCLUSIVE);
-	hash_seq_init(&scan, tq_count_queues);
-	while ((queue = hash_seq_search(&scan)) != NULL)
-	{
-		if (queue->key.database == MyDatabaseId)
-			clear_totals(queue);
-	}
-	database = tq_count_enter_database(extension);
-	if (database != NULL)
-	{
-		doubt_all(database);
-		database->since = tq_clock_real_now();
-	}
-	tq_count_unlock();
-}
+									  .subcommit = tq_count_changes_subcommit};
