@@ -75,6 +75,14 @@
  * under another identity, and a scanner raises only the entry that it has
  * read.  The same holds after a crash or a promotion: shared memory starts
  * empty, and a standby never raises.
+ *
+ * Locks
+ * -----
+ * Each bucket has one of LOCKS locks.  The entries of a bucket are changed with it
+ * in exclusive mode, and read with it in share mode; the clock of the bucket, and
+ * when an entry was last used, are atomic and move in share mode, too.  A backend
+ * holds one of these locks at a time, and takes nothing else meanwhile.  The
+ * number of identities that were given out is atomic.
  */
 #include "postgres.h"
 
@@ -116,10 +124,7 @@ typedef struct Key
 	int32 queue;
 } Key;
 
-/*
- * The cursor of one queue.  A field without a comment is changed under the
- * bucket's lock held exclusively, and read under the lock held shared.
- */
+/* The cursor of one queue. */
 typedef struct Entry
 {
 	Key key;

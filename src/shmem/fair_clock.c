@@ -23,6 +23,14 @@
  * (fair_place.c).  A last tag is also read again, at most once a second, while
  * it is ahead of the time: it may be that of a run that was cancelled, or never
  * committed.  So the numbers here are hints, as everything in shared memory.
+ *
+ * Locks
+ * -----
+ * Each bucket has one of LOCKS locks, which protects all of it, and is always
+ * taken in exclusive mode, because each use of an entry moves the bucket's clock.
+ * A tag depends on two entries, a key's and the time of its queue and priority,
+ * so a backend may hold two of these locks, taken in the order of their numbers,
+ * and nothing else.
  */
 #include "postgres.h"
 

@@ -83,6 +83,19 @@
  * A smart shutdown waits for the sessions, and signals no process while there
  * is one, not even a background worker, so that a waiter ends when its time is
  * over.
+ *
+ * Locks
+ * -----
+ * The queues, and tasks, are spread over partitions.  The lock of a partition
+ * protects its list and the links in it: in exclusive mode to enter or leave the
+ * list and to wake, in share mode to look.  Its length is read without the lock.
+ * A backend holds one of these locks at a time.  The fields of a waiter belong to
+ * its process while none of its links is listed, and its state is atomic: others
+ * change it from WAITING to WOKEN alone, with the lock of the partition held in
+ * which they have met it.
+ *
+ * One more lock lets one session at a time compare the roles of all waiters
+ * before it counts for its own (tq.max_waiters).  It is held alone.
  */
 #include "postgres.h"
 

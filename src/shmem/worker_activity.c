@@ -11,6 +11,12 @@
  * replaces the one of the set that was used least recently.  What is replaced,
  * or lost in a crash, is what the worker did since its row was last written.
  * Without shared memory a backend has one set of its own.
+ *
+ * Locks
+ * -----
+ * Each set has one of LOCKS locks, which protects all of it: in exclusive mode
+ * to note a claim or to empty an entry, in share mode to read one.  A backend
+ * holds one of them at a time, and takes nothing else meanwhile.
  */
 #include "postgres.h"
 
