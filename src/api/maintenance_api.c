@@ -296,8 +296,8 @@ Datum
 tq_maintenance_activity(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int slot = tq_slot_running();
-	const char *state = state_name(tq_slot_state(slot));
+	int slot = tq_maintenance_slot_running();
+	const char *state = state_name(tq_maintenance_slot_state(slot));
 	TqActivity activity;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -352,7 +352,7 @@ tq_clock_now_sql(PG_FUNCTION_ARGS)
 Datum
 tq_expired_claims(PG_FUNCTION_ARGS)
 {
-	int slot = tq_slot_running();
+	int slot = tq_maintenance_slot_running();
 
 	if (slot < 0)
 		PG_RETURN_NULL();

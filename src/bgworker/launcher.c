@@ -169,7 +169,7 @@ adopt_workers(void)
 {
 	for (int slot = 0; slot < max_worker_processes; slot++)
 	{
-		TqSlotView view = tq_slot_view(slot);
+		TqMaintenanceSlotView view = tq_maintenance_slot_view(slot);
 
 		if (view.database != InvalidOid)
 			enter(view.database)->slot = slot;
@@ -185,7 +185,7 @@ take_wishes(void)
 {
 	Oid asked[ASKED_BATCH];
 	bool rescan;
-	int n = tq_slot_launcher_asked(asked, ASKED_BATCH, &rescan);
+	int n = tq_launcher_asked(asked, ASKED_BATCH, &rescan);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -206,7 +206,7 @@ take_wishes(void)
 
 /* Decides when to start a maintenance worker again, by how it has ended. */
 static void
-plan_restart(Database *database, const TqSlotView *view)
+plan_restart(Database *database, const TqMaintenanceSlotView *view)
 {
 	int64 delay = 0;
 
@@ -236,11 +236,11 @@ reap(Database *database)
 	pid_t pid;
 	bool gone = database->handle != NULL &&
 				GetBackgroundWorkerPid(database->handle, &pid) == BGWH_STOPPED;
-	TqSlotView view = tq_slot_view(database->slot);
+	TqMaintenanceSlotView view = tq_maintenance_slot_view(database->slot);
 
 	if (!gone && (database->handle != NULL || !view.ended))
 		return;
-	tq_slot_free(database->slot);
+	tq_maintenance_slot_free(database->slot);
 	database->slot = -1;
 	if (database->handle != NULL)
 		pfree(database->handle);
@@ -394,7 +394,7 @@ start_worker(Database *database)
 {
 	uint64 generation;
 
-	database->slot = tq_slot_take(database->oid, &generation);
+	database->slot = tq_maintenance_slot_take(database->oid, &generation);
 	if (database->slot >= 0 && register_worker(database, generation))
 	{
 		database->wanted = false;
@@ -402,7 +402,7 @@ start_worker(Database *database)
 		return true;
 	}
 	if (database->slot >= 0)
-		tq_slot_free(database->slot);
+		tq_maintenance_slot_free(database->slot);
 	database->slot = -1;
 	database->handle = NULL;
 	database->not_before = tq_clock_add_ms(tq_clock_now(), RETRY_MS);
@@ -417,7 +417,7 @@ start_worker(Database *database)
 static TimestampTz
 starting_until(Database *database)
 {
-	if (database->slot < 0 || tq_slot_view(database->slot).settled)
+	if (database->slot < 0 || tq_maintenance_slot_view(database->slot).settled)
 		return DT_NOBEGIN;
 	return tq_clock_add_ms(database->started, STARTING_MS);
 }
@@ -565,7 +565,7 @@ begin(void)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	pgstat_report_appname("tq launcher");
 	databases = hash_create("tq databases", 64, &info, HASH_ELEM | HASH_BLOBS);
-	tq_slot_launcher_attach();
+	tq_launcher_attach();
 	adopt_workers();
 	list_databases();
 }

@@ -98,7 +98,7 @@ static bool reloaded = false;
 static void
 exit_worker(TqExit how)
 {
-	tq_slot_end(how);
+	tq_maintenance_slot_end(how);
 	proc_exit(0);
 }
 
@@ -106,7 +106,7 @@ exit_worker(TqExit how)
 static void
 process_interrupts(void)
 {
-	if (tq_slot_must_exit())
+	if (tq_maintenance_slot_must_exit())
 		exit_worker(TQ_EXIT_REQUESTED);
 	if (ProcDiePending)
 		exit_worker(TQ_EXIT_FAILED);
@@ -134,7 +134,7 @@ enter_state(TqMaintenanceState state)
 	static TqMaintenanceState last = TQ_MAINTENANCE_RUNNING;
 	char *name;
 
-	tq_slot_set_state(state);
+	tq_maintenance_slot_set_state(state);
 	if (state == last)
 		return;
 	last = state;
@@ -193,7 +193,7 @@ enter_extension(void)
 	if (OidIsValid(extension) && extension != found)
 		exit_worker(TQ_EXIT_REQUESTED);
 	if (!OidIsValid(extension))
-		tq_slot_settle();
+		tq_maintenance_slot_settle();
 	extension = found;
 	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0,
 									   AccessShareLock))
@@ -429,9 +429,9 @@ publish(TimestampTz now)
 	if (now < publish_earliest &&
 		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
 		return DONE;
-	if (tq_slot_take_expected_claim())
+	if (tq_maintenance_slot_take_expected_claim())
 		pause_ms(CLAIM_MS);
-	tq_slot_publication_begin();
+	tq_maintenance_slot_publication_begin();
 	do
 	{
 		outcome = take_batch(&work);
@@ -582,7 +582,7 @@ take_turn(TimestampTz began)
 		steps_due = TQ_LONG_AGO;
 	reloaded = false;
 	tq_stats_count_batch(TQ_STATS_CYCLES, 0, began, -1);
-	due = tq_slot_cycle_begin();
+	due = tq_maintenance_slot_cycle_begin();
 	steps_due = Min(steps_due, due);
 	tq_maintenance_timer_added(&positions, due);
 	/*
@@ -600,13 +600,13 @@ take_turn(TimestampTz began)
 		/* When that changes, everything is looked at again. */
 		tq_maintenance_positions_begin(&positions);
 		steps_due = TQ_LONG_AGO;
-		return tq_slot_cycle_end(later(outcome), &messages);
+		return tq_maintenance_slot_cycle_end(later(outcome), &messages);
 	}
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)
 		return began;
-	due = tq_slot_cycle_end(steps_due, &messages);
+	due = tq_maintenance_slot_cycle_end(steps_due, &messages);
 	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
 
@@ -707,7 +707,7 @@ begin(void)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	if (!tq_slot_attach(order.slot, order.generation))
+	if (!tq_maintenance_slot_attach(order.slot, order.generation))
 		proc_exit(0);
 	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);

@@ -83,14 +83,14 @@ static void
 stop_worker(Oid database)
 {
 	static uint32 wait_event = 0;
-	int pid = tq_slot_stop(database, false);
+	int pid = tq_maintenance_slot_stop(database, false);
 
 	for (int ms = 0;
 		 pid != 0 && ms < STOP_MS && BackendPidGetProc(pid) != NULL;
 		 ms += STOP_LOOK_MS)
 	{
 		if (ms == STOP_FORCE_MS)
-			(void) tq_slot_stop(database, true);
+			(void) tq_maintenance_slot_stop(database, true);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 STOP_LOOK_MS,

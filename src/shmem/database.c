@@ -321,7 +321,7 @@ note_message(MaintenanceSlot *slot)
  * `due` is DT_NOEND, and for messages if there are any.  Raises no error.
  */
 void
-tq_slot_wake(Oid database, TimestampTz due, bool message)
+tq_maintenance_slot_wake(Oid database, TimestampTz due, bool message)
 {
 	MaintenanceSlot *slot = find_slot(database);
 
@@ -338,7 +338,7 @@ tq_slot_wake(Oid database, TimestampTz due, bool message)
  * woken to claim, so that it leaves the processor to that session.
  */
 void
-tq_slot_expect_claim(Oid database)
+tq_maintenance_slot_expect_claim(Oid database)
 {
 	MaintenanceSlot *slot = find_slot(database);
 
@@ -351,7 +351,7 @@ tq_slot_expect_claim(Oid database)
  * for databases if it is InvalidOid.  Raises no error.
  */
 void
-tq_slot_ask_launcher(Oid database)
+tq_launcher_ask(Oid database)
 {
 	if (shared == NULL)
 		return;
@@ -370,7 +370,7 @@ tq_slot_ask_launcher(Oid database)
  * caller may wait, or 0 if there is none.  Raises no error.
  */
 int
-tq_slot_stop(Oid database, bool by_force)
+tq_maintenance_slot_stop(Oid database, bool by_force)
 {
 	MaintenanceSlot *slot;
 	int pid = 0;
@@ -395,7 +395,7 @@ tq_slot_stop(Oid database, bool by_force)
  * is none.
  */
 int
-tq_slot_running(void)
+tq_maintenance_slot_running(void)
 {
 	MaintenanceSlot *slot = find_slot(MyDatabaseId);
 
@@ -406,7 +406,7 @@ tq_slot_running(void)
 
 /* Returns what the maintenance worker of a slot does, if there is one. */
 TqMaintenanceState
-tq_slot_state(int slot)
+tq_maintenance_slot_state(int slot)
 {
 	if (slot < 0)
 		return TQ_MAINTENANCE_ABSENT;
@@ -427,7 +427,7 @@ launcher_exits(int code, Datum arg)
  * maintenance worker that attaches later finds another generation.
  */
 void
-tq_slot_launcher_attach(void)
+tq_launcher_attach(void)
 {
 	pg_atomic_write_u32(&shared->launcher, TqMyProcNumber());
 	on_shmem_exit(launcher_exits, (Datum) 0);
@@ -442,7 +442,7 @@ tq_slot_launcher_attach(void)
 
 /* Takes the requests made since the last call; returns their number. */
 int
-tq_slot_launcher_asked(Oid *databases, int max, bool *rescan)
+tq_launcher_asked(Oid *databases, int max, bool *rescan)
 {
 	int n;
 
@@ -459,11 +459,11 @@ tq_slot_launcher_asked(Oid *databases, int max, bool *rescan)
 }
 
 /* Returns the state of a slot, as the launcher needs it. */
-TqSlotView
-tq_slot_view(int slot)
+TqMaintenanceSlotView
+tq_maintenance_slot_view(int slot)
 {
 	MaintenanceSlot *s = &shared->slots[slot];
-	TqSlotView view;
+	TqMaintenanceSlotView view;
 
 	LWLockAcquire(shared->lock, LW_SHARED);
 	view.database = s->database;
@@ -481,7 +481,7 @@ tq_slot_view(int slot)
  * workers, so a slot is free if a process is.
  */
 int
-tq_slot_take(Oid database, uint64 *generation)
+tq_maintenance_slot_take(Oid database, uint64 *generation)
 {
 	int slot = 0;
 	MaintenanceSlot *s;
@@ -505,7 +505,7 @@ tq_slot_take(Oid database, uint64 *generation)
 
 /* Frees a slot. */
 void
-tq_slot_free(int slot)
+tq_maintenance_slot_free(int slot)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	shared->slots[slot].database = InvalidOid;
@@ -547,7 +547,7 @@ begin_to_count(MaintenanceSlot *slot)
  * longer belongs to it.
  */
 bool
-tq_slot_attach(int slot, uint64 generation)
+tq_maintenance_slot_attach(int slot, uint64 generation)
 {
 	MaintenanceSlot *s = &shared->slots[slot];
 	bool mine;
@@ -575,7 +575,7 @@ tq_slot_attach(int slot, uint64 generation)
  * the next one.
  */
 void
-tq_slot_settle(void)
+tq_maintenance_slot_settle(void)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	my_slot->settled = true;
@@ -585,14 +585,14 @@ tq_slot_settle(void)
 
 /* Returns whether this maintenance worker was asked to end. */
 bool
-tq_slot_must_exit(void)
+tq_maintenance_slot_must_exit(void)
 {
 	return my_slot->must_exit;
 }
 
 /* Records for the launcher why this maintenance worker is about to exit. */
 void
-tq_slot_end(TqExit how)
+tq_maintenance_slot_end(TqExit how)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	my_slot->how = how;
@@ -601,7 +601,7 @@ tq_slot_end(TqExit how)
 
 /* Records what this maintenance worker does, for tq.maintenance_overview. */
 void
-tq_slot_set_state(TqMaintenanceState state)
+tq_maintenance_slot_set_state(TqMaintenanceState state)
 {
 	pg_atomic_write_u32(&my_slot->state, state);
 }
@@ -612,7 +612,7 @@ tq_slot_set_state(TqMaintenanceState state)
  * caller must remember from here on.
  */
 TimestampTz
-tq_slot_cycle_begin(void)
+tq_maintenance_slot_cycle_begin(void)
 {
 	TimestampTz noted;
 
@@ -625,7 +625,7 @@ tq_slot_cycle_begin(void)
 
 /* Returns whether a session was woken to claim since the last call. */
 bool
-tq_slot_take_expected_claim(void)
+tq_maintenance_slot_take_expected_claim(void)
 {
 	return pg_atomic_read_u32(&my_slot->claims) != 0 &&
 		   pg_atomic_exchange_u32(&my_slot->claims, 0) != 0;
@@ -636,7 +636,7 @@ tq_slot_take_expected_claim(void)
  * that is committed from here on and that its next snapshot does not see.
  */
 void
-tq_slot_publication_begin(void)
+tq_maintenance_slot_publication_begin(void)
 {
 	pg_atomic_write_u32(&my_slot->messages, 0);
 	pg_memory_barrier();
@@ -647,7 +647,7 @@ tq_slot_publication_begin(void)
  * worker may sleep; *messages is set if there is something to be published.
  */
 TimestampTz
-tq_slot_cycle_end(TimestampTz due, bool *messages)
+tq_maintenance_slot_cycle_end(TimestampTz due, bool *messages)
 {
 	TimestampTz noted;
 

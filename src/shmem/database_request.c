@@ -80,17 +80,17 @@ send_request(const Request *request)
 	switch (request->what)
 	{
 		case TQ_REQUEST_WAKE:
-			tq_slot_wake(request->database, TQ_LONG_AGO, true);
+			tq_maintenance_slot_wake(request->database, TQ_LONG_AGO, true);
 			break;
 		case TQ_REQUEST_RESTART:
-			(void) tq_slot_stop(request->database, false);
+			(void) tq_maintenance_slot_stop(request->database, false);
 			break;
 		case TQ_REQUEST_START:
-			tq_slot_ask_launcher(request->database);
-			tq_slot_wake(request->database, TQ_LONG_AGO, true);
+			tq_launcher_ask(request->database);
+			tq_maintenance_slot_wake(request->database, TQ_LONG_AGO, true);
 			break;
 		case TQ_REQUEST_RESCAN:
-			tq_slot_ask_launcher(InvalidOid);
+			tq_launcher_ask(InvalidOid);
 			break;
 	}
 }
@@ -107,9 +107,9 @@ requests_commit(void)
 {
 	send_requests();
 	if (noted_message && tq_wait_take_woken())
-		tq_slot_expect_claim(MyDatabaseId);
+		tq_maintenance_slot_expect_claim(MyDatabaseId);
 	if (noted_due != DT_NOEND || noted_message)
-		tq_slot_wake(MyDatabaseId, noted_due, noted_message);
+		tq_maintenance_slot_wake(MyDatabaseId, noted_due, noted_message);
 }
 
 /*

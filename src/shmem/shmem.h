@@ -58,41 +58,43 @@ typedef enum TqMaintenanceState
 } TqMaintenanceState;
 
 /* What the launcher sees of a slot. */
-typedef struct TqSlotView
+typedef struct TqMaintenanceSlotView
 {
 	Oid database; /* InvalidOid: the slot is free */
 	bool settled; /* its worker has found the extension */
 	bool ended;
 	TqExit how; /* once it has ended */
-} TqSlotView;
+} TqMaintenanceSlotView;
 
 extern const TqShmemPart tq_database_shmem;
 
 /* The side of sessions. */
-extern void tq_slot_wake(Oid database, TimestampTz due, bool message);
-extern void tq_slot_expect_claim(Oid database);
-extern void tq_slot_ask_launcher(Oid database);
-extern int tq_slot_stop(Oid database, bool by_force);
-extern int tq_slot_running(void);
-extern TqMaintenanceState tq_slot_state(int slot);
+extern void tq_maintenance_slot_wake(Oid database, TimestampTz due,
+									 bool message);
+extern void tq_maintenance_slot_expect_claim(Oid database);
+extern void tq_launcher_ask(Oid database);
+extern int tq_maintenance_slot_stop(Oid database, bool by_force);
+extern int tq_maintenance_slot_running(void);
+extern TqMaintenanceState tq_maintenance_slot_state(int slot);
 
 /* The launcher's side. */
-extern void tq_slot_launcher_attach(void);
-extern int tq_slot_launcher_asked(Oid *databases, int max, bool *rescan);
-extern TqSlotView tq_slot_view(int slot);
-extern int tq_slot_take(Oid database, uint64 *generation);
-extern void tq_slot_free(int slot);
+extern void tq_launcher_attach(void);
+extern int tq_launcher_asked(Oid *databases, int max, bool *rescan);
+extern TqMaintenanceSlotView tq_maintenance_slot_view(int slot);
+extern int tq_maintenance_slot_take(Oid database, uint64 *generation);
+extern void tq_maintenance_slot_free(int slot);
 
 /* The maintenance worker's side. */
-extern bool tq_slot_attach(int slot, uint64 generation);
-extern void tq_slot_settle(void);
-extern bool tq_slot_must_exit(void);
-extern void tq_slot_end(TqExit how);
-extern void tq_slot_set_state(TqMaintenanceState state);
-extern TimestampTz tq_slot_cycle_begin(void);
-extern bool tq_slot_take_expected_claim(void);
-extern void tq_slot_publication_begin(void);
-extern TimestampTz tq_slot_cycle_end(TimestampTz due, bool *messages);
+extern bool tq_maintenance_slot_attach(int slot, uint64 generation);
+extern void tq_maintenance_slot_settle(void);
+extern bool tq_maintenance_slot_must_exit(void);
+extern void tq_maintenance_slot_end(TqExit how);
+extern void tq_maintenance_slot_set_state(TqMaintenanceState state);
+extern TimestampTz tq_maintenance_slot_cycle_begin(void);
+extern bool tq_maintenance_slot_take_expected_claim(void);
+extern void tq_maintenance_slot_publication_begin(void);
+extern TimestampTz tq_maintenance_slot_cycle_end(TimestampTz due,
+												 bool *messages);
 
 /* What a maintenance worker has done. */
 
