@@ -252,7 +252,7 @@ refuse_credentials(void)
 }
 
 static TqCredentials *
-read_credentials(const JsonbContainer *json)
+arguments_read_credentials(const JsonbContainer *json)
 {
 	TqCredentials *credentials = palloc(sizeof(TqCredentials));
 
@@ -265,8 +265,9 @@ read_credentials(const JsonbContainer *json)
 TqCredentials *
 tq_arg_credentials(FunctionCallInfo fcinfo, int n)
 {
-	return PG_ARGISNULL(n) ? NULL
-						   : read_credentials(&PG_GETARG_JSONB_P(n)->root);
+	return PG_ARGISNULL(n)
+			   ? NULL
+			   : arguments_read_credentials(&PG_GETARG_JSONB_P(n)->root);
 }
 
 /* Returns credentials of an array, an element of which may be null. */
@@ -277,7 +278,7 @@ credentials_of(const JsonbValue *element)
 		return NULL;
 	if (element->type != jbvBinary)
 		refuse_credentials();
-	return read_credentials(element->val.binary.data);
+	return arguments_read_credentials(element->val.binary.data);
 }
 
 /*

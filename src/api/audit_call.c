@@ -65,7 +65,8 @@ add_client(TqAuditRow *row, const char *client)
 
 /* Adds some of the runs of a call, or of the tasks. */
 static void
-add_runs(TqAuditRow *row, const TqActRun *runs, int n, const char *assumed)
+audit_call_add_runs(TqAuditRow *row, const TqActRun *runs, int n,
+					const char *assumed)
 {
 	row->clients = palloc(sizeof(char *) * Max(n, 1));
 	row->tasks = palloc(sizeof(TqSlug) * Max(n, 1));
@@ -102,8 +103,9 @@ write_act(const Act *act)
 	{
 		TqAuditRow row = common;
 
-		add_runs(&row, act->runs + done, Min(act->n - done, RUNS_MAX),
-				 tq_access_assumed_client());
+		audit_call_add_runs(&row, act->runs + done,
+							Min(act->n - done, RUNS_MAX),
+							tq_access_assumed_client());
 		tq_audit_insert(&row);
 		done += row.n;
 	} while (done < act->n);
@@ -275,7 +277,8 @@ read_client(FunctionCallInfo fcinfo, const Called *called)
 
 /* Reads the arguments "task_id" and "run_id"; returns whether there is a task. */
 static bool
-read_run(FunctionCallInfo fcinfo, const Called *called, TqActRun *run)
+audit_call_read_run(FunctionCallInfo fcinfo, const Called *called,
+					TqActRun *run)
 {
 	int task = find_argument(called, "task_id");
 	int number = find_argument(called, "run_id");
@@ -297,7 +300,7 @@ tq_audit_call(FunctionCallInfo fcinfo)
 	Act act = {.function = called.function,
 			   .arguments = read_arguments(fcinfo, &called),
 			   .runs = &run,
-			   .n = read_run(fcinfo, &called, &run) ? 1 : 0};
+			   .n = audit_call_read_run(fcinfo, &called, &run) ? 1 : 0};
 
 	write_act(&act);
 }

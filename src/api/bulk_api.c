@@ -36,22 +36,22 @@ PG_FUNCTION_INFO_V1(tq_move_tasks);
 #define PROGRESS_MS 5000 /* between messages about the progress */
 
 /* A call of one of the procedures. */
-typedef struct Call
+typedef struct BulkCall
 {
 	FunctionCallInfo fcinfo;
 	const char *what; /* "canceled" or "moved" */
 	const char *queue;
-	TqNeed *(*need)(const struct Call *call);
+	TqNeed *(*need)(const struct BulkCall *call);
 	bool is_begun; /* a batch has been committed */
 	TimestampTz next_progress;
 	TqBulk bulk;
-} Call;
+} BulkCall;
 
 /* ---- arguments ---- */
 
 /* Adds the state of that name, which must be one of an unresolved task. */
 static void
-add_state(const char *name, bool *of)
+bulk_add_state(const char *name, bool *of)
 {
 	for (int state = 0; state < TQ_STATES; state++)
 	{
@@ -72,7 +72,7 @@ add_state(const char *name, bool *of)
 }
 
 static void
-read_states(FunctionCallInfo fcinfo, int argument, bool *of)
+bulk_read_states(FunctionCallInfo fcinfo, int argument, bool *of)
 {
 	int n;
 	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
@@ -82,7 +82,7 @@ read_states(FunctionCallInfo fcinfo, int argument, bool *of)
 	{
 		if (names[i] == NULL)
 			tq_error_null_element("states", i);
-		add_state(names[i], of);
+		bulk_add_state(names[i], of);
 	}
 }
 
@@ -124,7 +124,7 @@ read_tags(FunctionCallInfo fcinfo, int argument)
 
 /* Begins the operation; returns false if there is nothing to do. */
 static bool
-begin(Call *call, TimestampTz now)
+bulk_begin(BulkCall *call, TimestampTz now)
 {
 	call->is_begun = true;
 	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
@@ -136,7 +136,7 @@ begin(Call *call, TimestampTz now)
 
 /* Makes a batch, in a transaction; returns whether there may be another. */
 static bool
-make_batch(Call *call)
+make_batch(BulkCall *call)
 {
 	TimestampTz now = tq_clock_now();
 	bool more = true;
@@ -145,7 +145,7 @@ make_batch(Call *call)
 	tq_call_begin(false);
 	tq_access_require(call->need(call));
 	if (!call->is_begun)
-		more = begin(call, now);
+		more = bulk_begin(call, now);
 	if (more)
 		more = tq_bulk_next(&call->bulk, now);
 	tq_call_end();
@@ -155,7 +155,7 @@ make_batch(Call *call)
 
 /* Says how far the call has come, unless it did so a moment ago. */
 static void
-show_progress(Call *call)
+show_progress(BulkCall *call)
 {
 	TimestampTz now = tq_clock_now();
 
@@ -168,7 +168,7 @@ show_progress(Call *call)
 }
 
 static void
-show_skipped(const Call *call)
+show_skipped(const BulkCall *call)
 {
 	if (call->bulk.skipped == 0)
 		return;
@@ -182,7 +182,7 @@ show_skipped(const Call *call)
 }
 
 static void
-show_left(const Call *call)
+show_left(const BulkCall *call)
 {
 	if (call->bulk.left == 0)
 		return;
@@ -197,7 +197,7 @@ show_left(const Call *call)
 
 /* Makes all batches, and commits after each. */
 static void
-make_batches(Call *call)
+make_batches(BulkCall *call)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq bulk batch",
@@ -228,7 +228,7 @@ make_batches(Call *call)
 
 /* Makes the call; returns the row of the argument "tasks". */
 static Datum
-run(Call *call)
+bulk_run(BulkCall *call)
 {
 	TupleDesc desc;
 	Datum value;
@@ -246,7 +246,7 @@ run(Call *call)
 #define HINT "Call it outside of a transaction block, and not in a function."
 
 static TqNeed *
-need_of_cancel(const Call *call)
+need_of_cancel(const BulkCall *call)
 {
 	return tq_need("queue:cancel-task-in-queue:%s", call->queue);
 }
@@ -262,23 +262,23 @@ need_of_cancel(const Call *call)
 Datum
 tq_cancel_tasks(PG_FUNCTION_ARGS)
 {
-	Call call = {.fcinfo = fcinfo,
-				 .what = "canceled",
-				 .need = need_of_cancel,
-				 .queue = tq_arg_task_queue_id(fcinfo, 0),
-				 .bulk = {.apply = tq_bulk_cancel}};
+	BulkCall call = {.fcinfo = fcinfo,
+					 .what = "canceled",
+					 .need = need_of_cancel,
+					 .queue = tq_arg_task_queue_id(fcinfo, 0),
+					 .bulk = {.apply = tq_bulk_cancel}};
 
 	if (!PG_ARGISNULL(1))
 		call.bulk.filter.name = tq_arg_text(fcinfo, 1, "name");
 	call.bulk.filter.tags = read_tags(fcinfo, 2);
-	read_states(fcinfo, 3, call.bulk.of);
+	bulk_read_states(fcinfo, 3, call.bulk.of);
 	call.bulk.max = read_max(fcinfo, 4);
 	tq_require_commit(fcinfo, "cancel_tasks", DETAIL, HINT);
-	PG_RETURN_DATUM(run(&call));
+	PG_RETURN_DATUM(bulk_run(&call));
 }
 
 static TqNeed *
-need_of_move(const Call *call)
+need_of_move(const BulkCall *call)
 {
 	return tq_need_all(2, tq_need("queue:move-tasks:%s", call->queue),
 					   tq_need("queue:move-tasks:%s", call->bulk.to_queue));
@@ -304,18 +304,18 @@ refuse_same_queue(const char *queue)
 Datum
 tq_move_tasks(PG_FUNCTION_ARGS)
 {
-	Call call = {.fcinfo = fcinfo,
-				 .what = "moved",
-				 .need = need_of_move,
-				 .queue = tq_arg_task_queue_id(fcinfo, 0),
-				 .bulk = {.apply = tq_bulk_move,
-						  .of = {[TQ_STATE_UNSCHEDULED] = true,
-								 [TQ_STATE_PENDING] = true}}};
+	BulkCall call = {.fcinfo = fcinfo,
+					 .what = "moved",
+					 .need = need_of_move,
+					 .queue = tq_arg_task_queue_id(fcinfo, 0),
+					 .bulk = {.apply = tq_bulk_move,
+							  .of = {[TQ_STATE_UNSCHEDULED] = true,
+									 [TQ_STATE_PENDING] = true}}};
 
 	call.bulk.to_queue = tq_arg_named_queue(fcinfo, 1, "to_task_queue_id");
 	call.bulk.max = read_max(fcinfo, 2);
 	if (strcmp(call.queue, call.bulk.to_queue) == 0)
 		refuse_same_queue(call.queue);
 	tq_require_commit(fcinfo, "move_tasks", DETAIL, HINT);
-	PG_RETURN_DATUM(run(&call));
+	PG_RETURN_DATUM(bulk_run(&call));
 }

@@ -38,7 +38,7 @@ enum
 
 /* Reads what definition.c has to check. */
 static TqEnqueue
-read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
+callback_read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
 {
 	ArrayType *none = construct_empty_array(TEXTOID);
 
@@ -63,12 +63,12 @@ read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
 }
 
 /*
- * Reads the definition of the task for the end of a group, as if it were created
- * now.  An id that is made for it is in the bucket of that group.
+ * Reads the definition of the task for the end of a group, as if it were
+ * created now.  An id that is made for it is in the bucket of that group.
  */
 static void
-read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
-				TqTaskDefinition *definition, TimestampTz now)
+callback_read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
+						 TqTaskDefinition *definition, TimestampTz now)
 {
 	TqTask *task = &definition->named.task;
 	Jsonb *empty = DatumGetJsonbP(
@@ -94,7 +94,7 @@ read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
 		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
 	definition->named.group_slug = task->task_id;
 	definition->payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
-	checked = read_checked(fcinfo, empty);
+	checked = callback_read_checked(fcinfo, empty);
 	tq_definition_fill(&faults, definition, &checked);
 	tq_definition_check_whole(&faults, definition);
 	if (faults.n == 0)
@@ -120,7 +120,7 @@ tq_on_group_resolved(PG_FUNCTION_ARGS)
 	TqGroup group;
 
 	tq_call_begin(false);
-	read_definition(fcinfo, slug, &definition, now);
+	callback_read_definition(fcinfo, slug, &definition, now);
 	tq_group_callback_require(slug, &definition);
 	tq_group_get(slug, &group);
 	tq_group_callback_add(slug, &definition, now);
@@ -133,8 +133,8 @@ tq_on_group_resolved(PG_FUNCTION_ARGS)
 }
 
 /*
- * require_cancel(role regrole, task_id tq.slugid, definition jsonb): the right to
- * take back a callback
+ * require_cancel(role regrole, task_id tq.slugid, definition jsonb): the right
+ * to take back a callback
  */
 Datum
 tq_sql_require_cancel(PG_FUNCTION_ARGS)

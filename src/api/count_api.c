@@ -53,7 +53,7 @@ enum
 
 /* ---- gauges ---- */
 
-/* Returns the place of a queue in a list, or the end of it. */
+/* Returns the position of a queue in a list, or the end of it. */
 static int
 find_gauges(const TqGauges *list, int n, int32 queue)
 {
@@ -66,7 +66,7 @@ find_gauges(const TqGauges *list, int n, int32 queue)
 
 /* Takes the gauges from counts of the rows. */
 static TqQueueCounts *
-count_rows(TqQueueCounts *counts, int *n)
+count_api_rows(TqQueueCounts *counts, int *n)
 {
 	int nrows;
 	TqGauges *rows = tq_count_rows(&nrows);
@@ -127,7 +127,7 @@ read_counts(int *n)
 								   tq_count_identity(), &counts, n);
 	request_count(source);
 	if (source != TQ_COUNT_MEMORY)
-		counts = count_rows(counts, n);
+		counts = count_api_rows(counts, n);
 	subtract_ended(counts, *n);
 	return counts;
 }
@@ -135,7 +135,7 @@ read_counts(int *n)
 /* ---- rows ---- */
 
 static Datum
-interval_of(double ms)
+count_interval_of(double ms)
 {
 	Interval *span = palloc0(sizeof(Interval));
 
@@ -169,7 +169,7 @@ put_histogram(const int64 *counts, int column, Datum *values, bool *nulls)
 	{
 		nulls[column + i] = is_empty;
 		if (!is_empty)
-			values[column + i] = interval_of(
+			values[column + i] = count_interval_of(
 				tq_histogram_percentile(counts, parts[i]));
 	}
 	values[column + 3] = JsonbPGetDatum(histogram_json(counts));

@@ -74,7 +74,7 @@ value_of(const char *text, const Fields *fields)
 
 /* Replaces a string; one more dollar sign in front of a field is removed. */
 static text *
-replace(void *arg, char *string, int length)
+cron_body_replace(void *arg, char *string, int length)
 {
 	const Fields *fields = arg;
 	char *given = pnstrdup(string, length);
@@ -87,9 +87,9 @@ replace(void *arg, char *string, int length)
 }
 
 /*
- * fill_fields(payload jsonb, name text, scheduled, previous, fired timestamptz) ->
- * jsonb.  A string that is a field and nothing else is replaced, at any depth;
- * keys stay as they are.
+ * fill_fields(payload jsonb, name text, scheduled, previous, fired timestamptz)
+ * -> jsonb.  A string that is a field and nothing else is replaced, at any
+ * depth; keys stay as they are.
  */
 Datum
 tq_sql_fill_fields(PG_FUNCTION_ARGS)
@@ -99,15 +99,16 @@ tq_sql_fill_fields(PG_FUNCTION_ARGS)
 					 .previous = PG_GETARG_TIMESTAMPTZ(3),
 					 .fired = PG_GETARG_TIMESTAMPTZ(4)};
 
-	PG_RETURN_JSONB_P(
-		transform_jsonb_string_values(PG_GETARG_JSONB_P(0), &fields, replace));
+	PG_RETURN_JSONB_P(transform_jsonb_string_values(PG_GETARG_JSONB_P(0),
+													&fields,
+													cron_body_replace));
 }
 
 /* ---- tasks ---- */
 
 /*
- * in_bucket(task_id tq.slugid, task_group_id text) -> tq.slugid: in the bucket of
- * its group; NULL, or no id of a group: in a bucket of this database
+ * in_bucket(task_id tq.slugid, task_group_id text) -> tq.slugid: in the bucket
+ * of its group; NULL, or no id of a group: in a bucket of this database
  */
 Datum
 tq_sql_in_bucket(PG_FUNCTION_ARGS)

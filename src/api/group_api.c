@@ -134,8 +134,8 @@ static const TqResolved default_reasons[] = {TQ_RESOLVED_FAILED,
 											 TQ_RESOLVED_RUN_TIMEOUT};
 
 /*
- * Adds the reasons of that name to a list, and returns their number; raises TQ400
- * if there is none.
+ * Adds the reasons of that name to a list, and returns their number; raises
+ * TQ400 if there is none.
  */
 static int
 add_reasons(const char *name, TqResolved *reasons)
@@ -163,7 +163,7 @@ add_reasons(const char *name, TqResolved *reasons)
 
 /* Reads the argument "reasons" of retry_task_group(). */
 static const TqResolved *
-read_reasons(FunctionCallInfo fcinfo, int arg, int *n)
+group_read_reasons(FunctionCallInfo fcinfo, int arg, int *n)
 {
 	TqResolved *reasons;
 	char **names;
@@ -186,7 +186,8 @@ read_reasons(FunctionCallInfo fcinfo, int arg, int *n)
 
 /*
  * retry_task_group(task_group_id slugid, deadline interval from now, reasons
- * text[], downstream bool) -> number of tasks that run again, or wait again (2.20)
+ * text[], downstream bool) -> number of tasks that run again, or wait again
+ * (2.20)
  */
 Datum
 tq_retry_task_group(PG_FUNCTION_ARGS)
@@ -198,7 +199,7 @@ tq_retry_task_group(PG_FUNCTION_ARGS)
 	int64 count;
 
 	tq_call_begin(false);
-	reasons = read_reasons(fcinfo, 2, &nreasons);
+	reasons = group_read_reasons(fcinfo, 2, &nreasons);
 	count = tq_repair_group(slug, &how, reasons, nreasons, tq_clock_now());
 	tq_audit_operator(fcinfo);
 	tq_call_end();

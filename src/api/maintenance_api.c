@@ -43,18 +43,18 @@ PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 PG_FUNCTION_INFO_V1(tq_storage_name_sql);
 
 /* A step of a pass, and how many tasks it changed. */
-typedef struct StepWork
+typedef struct MaintenanceStepWork
 {
 	TqStep step;
 	bool bisect;
 	int64 tasks;
-} StepWork;
+} MaintenanceStepWork;
 
 /* Runs all batches of one step; what is published is one batch. */
 static void
 run_step(void *arg)
 {
-	StepWork *work = (StepWork *) arg;
+	MaintenanceStepWork *work = (MaintenanceStepWork *) arg;
 	TqScanPosition position = TQ_SCAN_BEGIN;
 	TqBatch batch;
 
@@ -85,7 +85,7 @@ ends_call(const ErrorData *error)
 static ErrorData *
 try_step(TqStep step, bool bisect, int64 *tasks)
 {
-	StepWork work = {.step = step, .bisect = bisect};
+	MaintenanceStepWork work = {.step = step, .bisect = bisect};
 	ErrorData *error = tq_attempt_all(run_step, &work);
 
 	if (error != NULL && ends_call(error))
@@ -121,7 +121,7 @@ take_step(TqStep step, int64 *tasks)
  * client uses it (activation.c).
  */
 static bool
-is_in_use(void)
+maintenance_is_in_use(void)
 {
 	bool result;
 
@@ -140,7 +140,7 @@ may_maintain(void)
 				(errmsg("tq.maintenance is off: nothing is done"),
 				 errhint(
 					 "Reset it for the database when its copy is complete.")));
-	return tq_maintenance && is_in_use();
+	return tq_maintenance && maintenance_is_in_use();
 }
 
 /* Counts rows for the counters, unless this transaction has changed some. */
@@ -155,7 +155,7 @@ count_for_counters(void)
 
 /* Checks a right that names nothing. */
 static void
-require(const char *scope)
+maintenance_require(const char *scope)
 {
 	tq_call_begin(true);
 	tq_access_require(tq_need("%s", scope));
@@ -173,7 +173,7 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	bool allowed;
 
 	tq_spi_require_writable();
-	require("queue:upkeep");
+	maintenance_require("queue:upkeep");
 	allowed = may_maintain();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_publisher_set_block(IsTransactionBlock());
@@ -193,7 +193,7 @@ tq_upkeep(PG_FUNCTION_ARGS)
 }
 
 static Datum
-interval_of(int64 us)
+maintenance_interval_of(int64 us)
 {
 	Interval *interval = palloc0(sizeof(Interval));
 
@@ -250,8 +250,8 @@ put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 	values[COLUMN_TASKS] = Int64GetDatum(activity->tasks);
 	values[COLUMN_FAILURES] = Int64GetDatum(activity->failures);
 	nulls[COLUMN_TASKS] = nulls[COLUMN_FAILURES] = false;
-	values[COLUMN_LAST_LATE] = interval_of(activity->last_late);
-	values[COLUMN_MAX_LATE] = interval_of(activity->max_late);
+	values[COLUMN_LAST_LATE] = maintenance_interval_of(activity->last_late);
+	values[COLUMN_MAX_LATE] = maintenance_interval_of(activity->max_late);
 	values[COLUMN_MAX_LATE_AT] = TimestampTzGetDatum(activity->max_late_at);
 	nulls[COLUMN_LAST_LATE] = nulls[COLUMN_MAX_LATE] =
 		nulls[COLUMN_MAX_LATE_AT] = activity->max_late_at == DT_NOBEGIN;
@@ -362,8 +362,8 @@ tq_expired_claims(PG_FUNCTION_ARGS)
 /*
  * Returns how many background workers are running, of which the server can have
  * max_worker_processes.  Takes no lock: the number may be out of date anyway.
- * The view pg_stat_activity shows a role only its own processes in full, and none
- * that is not connected to a database.
+ * The view pg_stat_activity shows a role only its own processes in full, and
+ * none that is not connected to a database.
  */
 static int
 background_workers(void)

@@ -329,8 +329,8 @@ tq_published_id(PG_FUNCTION_ARGS)
 
 /*
  * Checks the right to read each exchange that a subscription is bound to.  It
- * was checked when the binding was made, but it may have been revoked since, and
- * another role may have made the binding.
+ * was checked when the binding was made, but it may have been revoked since,
+ * and another role may have made the binding.
  */
 static void
 require_exchanges(const TqBinding *bindings, int n)
@@ -487,7 +487,7 @@ memorize(const text *pattern, MemoryContext context)
 }
 
 static void
-forget(Memory *memory)
+message_forget(Memory *memory)
 {
 	if (memory == NULL)
 		return;
@@ -508,7 +508,7 @@ recall(FmgrInfo *function, const text *pattern)
 		memcmp(memory->text, VARDATA_ANY(pattern), memory->length) != 0)
 	{
 		function->fn_extra = NULL;
-		forget(memory);
+		message_forget(memory);
 		check_length("pattern", pattern);
 		memory = memorize(pattern, function->fn_mcxt);
 		function->fn_extra = memory;

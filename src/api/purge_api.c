@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(tq_purge);
 
 /* Adds the state of that name, which must be one of a resolved task. */
 static void
-add_state(const char *name, bool *of)
+purge_add_state(const char *name, bool *of)
 {
 	for (int state = 0; state < TQ_STATES; state++)
 	{
@@ -46,7 +46,7 @@ add_state(const char *name, bool *of)
 }
 
 static void
-read_states(FunctionCallInfo fcinfo, int argument, bool *of)
+purge_read_states(FunctionCallInfo fcinfo, int argument, bool *of)
 {
 	int n;
 	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
@@ -56,13 +56,13 @@ read_states(FunctionCallInfo fcinfo, int argument, bool *of)
 	{
 		if (names[i] == NULL)
 			tq_error_null_element("states", i);
-		add_state(names[i], of);
+		purge_add_state(names[i], of);
 	}
 }
 
 /* Returns the time until which a task that is purged was resolved. */
 static TimestampTz
-read_age(FunctionCallInfo fcinfo, int argument, TimestampTz now)
+purge_read_age(FunctionCallInfo fcinfo, int argument, TimestampTz now)
 {
 	int64 ms = tq_clock_span_ms(
 		tq_arg_interval(fcinfo, argument, "older_than"));
@@ -93,8 +93,8 @@ tq_purge(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:delete-task-in-queue:%s", queue_name));
-	read_states(fcinfo, 1, rule.of);
-	rule.until = read_age(fcinfo, 2, now);
+	purge_read_states(fcinfo, 1, rule.of);
+	rule.until = purge_read_age(fcinfo, 2, now);
 	rule.queue = tq_queue_find(queue_name);
 	if (rule.queue != 0)
 		deleted = tq_sweep_all(&rule, max, now);

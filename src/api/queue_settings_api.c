@@ -19,7 +19,7 @@ PG_FUNCTION_INFO_V1(tq_sql_check_settings);
 PG_FUNCTION_INFO_V1(tq_sql_settings_changed);
 
 static void
-refuse(const char *queue_name, const char *fault)
+queue_settings_refuse(const char *queue_name, const char *fault)
 {
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("invalid settings of queue \"%s\"", queue_name),
@@ -39,19 +39,19 @@ check_policy(const char *queue_name, const Jsonb *policy)
 								given.retries == TQ_OFF ? 0 : given.retries,
 								tq_max_runs);
 	if (fault != NULL)
-		refuse(queue_name,
-			   psprintf("must have a \"policy\" that is one, which %s",
-						fault));
+		queue_settings_refuse(
+			queue_name,
+			psprintf("must have a \"policy\" that is one, which %s", fault));
 }
 
 static void
-check(const char *queue_name, const Jsonb *settings)
+queue_settings_check(const char *queue_name, const Jsonb *settings)
 {
 	TqGivenSettings given;
 	const char *fault = tq_queue_settings_parse(settings, &given);
 
 	if (fault != NULL)
-		refuse(queue_name, fault);
+		queue_settings_refuse(queue_name, fault);
 	if (given.policy != NULL)
 		check_policy(queue_name, given.policy);
 }
@@ -60,7 +60,8 @@ check(const char *queue_name, const Jsonb *settings)
 Datum
 tq_sql_check_settings(PG_FUNCTION_ARGS)
 {
-	check(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_JSONB_P(1));
+	queue_settings_check(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+						 PG_GETARG_JSONB_P(1));
 	PG_RETURN_VOID();
 }
 

@@ -3,8 +3,9 @@
  *	  Reads the reports of workers: results and errors of runs, and lists of
  *	  reports from JSON (doc/spec/taskcluster.md 2.12).
  *
- * The keys of a report are those of KEYS below.  A key that is null is as absent.  Whatever
- * is wrong with the reports is TQ400, and DETAIL names the element and the key.
+ * The keys of a report are those of KEYS below.  A key that is null is as
+ * absent.  Whatever is wrong with the reports is TQ400, and DETAIL names the
+ * element and the key.
  */
 #include "postgres.h"
 
@@ -164,7 +165,7 @@ refuse_key(const TqJsonReader *reader, const char *key, const char *rule)
 }
 
 static void
-refuse(const TqJsonReader *reader, int key, const char *rule)
+report_json_refuse(const TqJsonReader *reader, int key, const char *rule)
 {
 	refuse_key(reader, keys[key].name, rule);
 }
@@ -182,18 +183,19 @@ value_at(const TqJsonReader *reader, int key)
 
 /* Returns a number, which must be from 0 to max. */
 static int
-read_number(const TqJsonReader *reader, int key, int max)
+report_json_read_number(const TqJsonReader *reader, int key, int max)
 {
 	int64 number;
 
 	if (!tq_json_whole_number(value_at(reader, key), 0, max, &number))
-		refuse(reader, key,
-			   psprintf("must be a whole number from 0 to %d", max));
+		report_json_refuse(reader, key,
+						   psprintf("must be a whole number from 0 to %d",
+									max));
 	return (int) number;
 }
 
 static void
-require(const TqJsonReader *reader, int key)
+report_json_require(const TqJsonReader *reader, int key)
 {
 	if (value_at(reader, key) == NULL)
 		refuse_element(*(const int *) reader->owner,
@@ -227,7 +229,8 @@ read_reason(const TqJsonReader *reader)
 		return TQ_RESOLVED_COMPLETED;
 	reason = tq_report_reason(tq_json_read_string(reader, KEY_REASON));
 	if (reason == TQ_RESOLVED_NONE)
-		refuse(reader, KEY_REASON, "must be one of " TQ_REPORT_REASONS);
+		report_json_refuse(reader, KEY_REASON,
+						   "must be one of " TQ_REPORT_REASONS);
 	return reason;
 }
 
@@ -249,7 +252,7 @@ read_result(const TqJsonReader *reader)
 	const char *fault = result == NULL ? NULL : result_fault(result);
 
 	if (fault != NULL)
-		refuse(reader, KEY_RESULT, fault);
+		report_json_refuse(reader, KEY_RESULT, fault);
 	return result;
 }
 
@@ -264,12 +267,12 @@ read_error(const TqJsonReader *reader)
 	const char *fault = error == NULL ? NULL : error_fault(error);
 
 	if (fault != NULL)
-		refuse(reader, KEY_ERROR, fault);
+		report_json_refuse(reader, KEY_ERROR, fault);
 	return error;
 }
 
 static TqCredentials *
-read_credentials(const TqJsonReader *reader)
+report_json_read_credentials(const TqJsonReader *reader)
 {
 	const JsonbValue *value = value_at(reader, KEY_CREDENTIALS);
 	TqCredentials *credentials;
@@ -279,14 +282,14 @@ read_credentials(const TqJsonReader *reader)
 	credentials = palloc(sizeof(TqCredentials));
 	if (value->type != jbvBinary ||
 		!tq_credentials_read(value->val.binary.data, credentials))
-		refuse(
+		report_json_refuse(
 			reader, KEY_CREDENTIALS,
 			"must be an object of the strings \"clientId\", \"accessToken\" and \"certificate\"");
 	return credentials;
 }
 
 static void
-read_retry(const TqJsonReader *reader, TqReport *report)
+report_json_read_retry(const TqJsonReader *reader, TqReport *report)
 {
 	const JsonbValue *delay = value_at(reader, KEY_RETRY_DELAY);
 	const char *fault;
@@ -296,12 +299,12 @@ read_retry(const TqJsonReader *reader, TqReport *report)
 	{
 		fault = tq_duration_parse(delay, &report->retry_delay);
 		if (fault != NULL)
-			refuse(reader, KEY_RETRY_DELAY, fault);
+			report_json_refuse(reader, KEY_RETRY_DELAY, fault);
 	}
 	report->has_retries_left = value_at(reader, KEY_RETRIES_LEFT) != NULL;
 	if (report->has_retries_left)
-		report->retries_left = read_number(reader, KEY_RETRIES_LEFT,
-										   tq_max_runs - 1);
+		report->retries_left =
+			report_json_read_number(reader, KEY_RETRIES_LEFT, tq_max_runs - 1);
 }
 
 /*
@@ -309,29 +312,30 @@ read_retry(const TqJsonReader *reader, TqReport *report)
  * run do not have that argument.
  */
 static void
-check_keys(const TqJsonReader *reader, TqResolved reason)
+report_json_check_keys(const TqJsonReader *reader, TqResolved reason)
 {
 	static const int of_others[] = {KEY_ERROR, KEY_ERROR_MESSAGE,
 									KEY_RETRY_DELAY, KEY_RETRIES_LEFT};
 
 	if (reason != TQ_RESOLVED_COMPLETED &&
 		value_at(reader, KEY_RESULT) != NULL)
-		refuse(reader, KEY_RESULT,
-			   "only a report with the reason completed has");
+		report_json_refuse(reader, KEY_RESULT,
+						   "only a report with the reason completed has");
 	for (int i = 0; i < lengthof(of_others); i++)
 	{
 		if (reason == TQ_RESOLVED_COMPLETED &&
 			value_at(reader, of_others[i]) != NULL)
-			refuse(reader, of_others[i],
-				   "a report with the reason completed does not have");
+			report_json_refuse(
+				reader, of_others[i],
+				"a report with the reason completed does not have");
 	}
 }
 
 /* ---- reports ---- */
 
-/* Reads a report; `element` is its place, counted from 0. */
+/* Reads a report; `element` is its position, counted from 0. */
 static void
-read_report(const JsonbValue *value, int element, TqReport *report)
+report_json_read_report(const JsonbValue *value, int element, TqReport *report)
 {
 	TqJsonReader reader = {.keys = keys,
 						   .nkeys = lengthof(keys),
@@ -345,20 +349,21 @@ read_report(const JsonbValue *value, int element, TqReport *report)
 		refuse_element(element,
 					   psprintf("has an unknown key \"%s\"",
 								tq_error_clip(tq_json_string_of(&unknown))));
-	require(&reader, KEY_TASK_ID);
-	require(&reader, KEY_RUN_ID);
+	report_json_require(&reader, KEY_TASK_ID);
+	report_json_require(&reader, KEY_RUN_ID);
 	(void) tq_json_read_slug(&reader, KEY_TASK_ID, &report->task_id);
-	report->run_id = read_number(&reader, KEY_RUN_ID, PG_INT32_MAX);
+	report->run_id = report_json_read_number(&reader, KEY_RUN_ID,
+											 PG_INT32_MAX);
 	report->reason = read_reason(&reader);
-	check_keys(&reader, report->reason);
+	report_json_check_keys(&reader, report->reason);
 	report->result = read_result(&reader);
 	report->error = read_error(&reader);
-	report->credentials = read_credentials(&reader);
-	read_retry(&reader, report);
+	report->credentials = report_json_read_credentials(&reader);
+	report_json_read_retry(&reader, report);
 	report->is_checked = true;
 }
 
-/* Compares reports by the runs that they name, then by their places. */
+/* Compares reports by the runs that they name, then by their positions. */
 static int
 compare_runs(const void *a, const void *b)
 {
@@ -417,7 +422,7 @@ tq_reports_read(Jsonb *json, int *n)
 	*n = elements.n;
 	reports = palloc0(sizeof(TqReport) * Max(*n, 1));
 	for (; tq_json_next(&elements); i++)
-		read_report(&elements.value, i, &reports[i]);
+		report_json_read_report(&elements.value, i, &reports[i]);
 	check_runs(reports, *n);
 	return reports;
 }

@@ -10,8 +10,8 @@
  *	tq_client	it may write, and the audit trail shows it as a call of a client
  *	tq_operate	it may write, and the audit trail shows it as an act of an operator
  *
- * Like a function in C it keeps the extension from being dropped, has the rights
- * of the owner and a search_path that no object of another role is in
+ * Like a function in C it keeps the extension from being dropped, has the
+ * rights of the owner and a search_path that no object of another role is in
  * (util/spi.c), and its errors have no context of their own.  It is not SECURITY
  * DEFINER, because the scopes that count are those of the caller.
  *
@@ -76,8 +76,8 @@ static struct
 } plpgsql;
 
 /*
- * Finds the functions of PL/pgSQL, which loads it.  The postmaster does that once
- * for all sessions, the first call of each of which would take longer.
+ * Finds the functions of PL/pgSQL, which loads it.  The postmaster does that
+ * once for all sessions, the first call of each of which would take longer.
  */
 void
 tq_body_init(void)
@@ -103,8 +103,8 @@ typedef struct Noted
 static Noted *noted = NULL; /* of the body that runs */
 
 /*
- * Raises the error that a body has raised, without the context that PL/pgSQL and
- * SPI have added; what the call is in adds its own.
+ * Raises the error that a body has raised, without the context that PL/pgSQL
+ * and SPI have added; what the call is in adds its own.
  */
 static void
 raise_plainly(MemoryContext context)
@@ -124,7 +124,7 @@ raise_plainly(MemoryContext context)
  * snapshots, and none may write.  *own is what it notes for the audit trail.
  */
 static Datum
-run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
+sql_body_run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
 {
 	MemoryContext context = CurrentMemoryContext;
 	Noted *outer = noted;
@@ -153,7 +153,7 @@ run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
  * TQ_AUDIT_OFF: never.  The result is in the memory of the caller.
  */
 static Datum
-call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
+sql_body_call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 {
 	MemoryContext outer = CurrentMemoryContext;
 	Noted own = {0};
@@ -164,7 +164,7 @@ call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 	tq_call_begin(read_only);
 	tq_spi_begin_body();
 	MemoryContextSwitchTo(outer);
-	result = run(fcinfo, read_only, &own);
+	result = sql_body_run(fcinfo, read_only, &own);
 	tq_spi_end_body();
 	if (audit != TQ_AUDIT_OFF && tq_audit >= audit)
 	{
@@ -181,28 +181,28 @@ call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 Datum
 tq_body_read(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, true, TQ_AUDIT_OFF);
+	return sql_body_call(fcinfo, true, TQ_AUDIT_OFF);
 }
 
 /* Calls a function of the language tq_call. */
 Datum
 tq_body_call(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, false, TQ_AUDIT_OFF);
+	return sql_body_call(fcinfo, false, TQ_AUDIT_OFF);
 }
 
 /* Calls a function of the language tq_client. */
 Datum
 tq_body_client(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, false, TQ_AUDIT_ALL);
+	return sql_body_call(fcinfo, false, TQ_AUDIT_ALL);
 }
 
 /* Calls a function of the language tq_operate. */
 Datum
 tq_body_operate(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, false, TQ_AUDIT_OPERATORS);
+	return sql_body_call(fcinfo, false, TQ_AUDIT_OPERATORS);
 }
 
 /* Checks a function of any of these languages, as PL/pgSQL does. */
@@ -311,8 +311,8 @@ tq_sql_not_null(PG_FUNCTION_ARGS)
 }
 
 /*
- * element_not_null(value "any", name text, n int): the same for an element of an
- * array, the first of which is 1
+ * element_not_null(value "any", name text, n int): the same for an element of
+ * an array, the first of which is 1
  */
 Datum
 tq_sql_element_not_null(PG_FUNCTION_ARGS)

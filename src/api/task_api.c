@@ -349,7 +349,7 @@ read_run_at(TqFaults *faults, FunctionCallInfo fcinfo)
 
 /* Reads what definition.c has to check. */
 static TqEnqueue
-read_checked(TqFaults *faults, FunctionCallInfo fcinfo)
+task_read_checked(TqFaults *faults, FunctionCallInfo fcinfo)
 {
 	int64 delay_ms = read_delay(faults, fcinfo);
 
@@ -419,7 +419,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	else
 		*result = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
 	set_ids(fcinfo, &definition.named, result);
-	checked = read_checked(&faults, fcinfo);
+	checked = task_read_checked(&faults, fcinfo);
 	definition.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	tq_definition_fill(&faults, &definition, &checked);
 	tq_definition_check_whole(&faults, &definition);
@@ -472,11 +472,11 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 
 /* Returns a task for each payload; the tasks have all else in common. */
 static TqTaskDefinition *
-read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
+task_read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 {
 	TqTaskDefinition common = read_common(fcinfo, now);
 	TqFaults faults = {.of_arguments = true};
-	TqEnqueue checked = read_checked(&faults, fcinfo);
+	TqEnqueue checked = task_read_checked(&faults, fcinfo);
 	Datum *payloads;
 	bool *nulls;
 	TqSlug *slugs;
@@ -540,7 +540,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 	int n;
 
 	tq_call_begin_idle();
-	tasks = read_tasks(fcinfo, now, &n);
+	tasks = task_read_tasks(fcinfo, now, &n);
 	tq_require_create(tasks, Min(n, 1), true); /* they are alike */
 	if (n > 0)
 	{

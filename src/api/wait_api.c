@@ -102,19 +102,19 @@ set_list(Awaited *awaited, int32 number)
 
 /* Notes when to look without a wake-up. */
 static void
-look_at(Awaited *awaited, TimestampTz again)
+wait_look_at(Awaited *awaited, TimestampTz again)
 {
 	awaited->look_ms = again == 0 ? 0 : tq_clock_ms_until(again);
 }
 
 static bool
-is_claimable(Awaited *awaited)
+wait_is_claimable(Awaited *awaited)
 {
 	TimestampTz again;
 	bool result = tq_claim_is_possible(awaited->lists.numbers[0],
 									   tq_clock_now(), &again);
 
-	look_at(awaited, again);
+	wait_look_at(awaited, again);
 	return result;
 }
 
@@ -123,7 +123,7 @@ static bool
 find_work(Awaited *awaited)
 {
 	set_list(awaited, tq_queue_intern(awaited->queue));
-	return is_claimable(awaited);
+	return wait_is_claimable(awaited);
 }
 
 static bool
@@ -133,7 +133,7 @@ is_set_claimable(Awaited *awaited)
 	bool result = tq_queue_set_is_claimable(awaited->set, tq_clock_now(),
 											&again);
 
-	look_at(awaited, again);
+	wait_look_at(awaited, again);
 	return result;
 }
 
@@ -160,7 +160,7 @@ is_set_over(Awaited *awaited)
 
 /* Returns whether the task is resolved, or has been deleted meanwhile. */
 static bool
-is_resolved(Awaited *awaited)
+wait_is_resolved(Awaited *awaited)
 {
 	TqRun last;
 
@@ -169,7 +169,7 @@ is_resolved(Awaited *awaited)
 }
 
 static bool
-find_task(Awaited *awaited)
+wait_find_task(Awaited *awaited)
 {
 	TqTask task;
 
@@ -177,12 +177,12 @@ find_task(Awaited *awaited)
 		tq_error_missing_task(&awaited->id);
 	awaited->member.id = task.id;
 	set_list(awaited, tq_wait_number_of_task(task.id));
-	return is_resolved(awaited);
+	return wait_is_resolved(awaited);
 }
 
 /* Looks from the present member on, and then from the first. */
 static bool
-find_unresolved(Awaited *awaited)
+wait_find_unresolved(Awaited *awaited)
 {
 	static const TqSlug lowest = {{0}};
 	TqGroup group;
@@ -220,7 +220,7 @@ in_call(bool (*function)(Awaited *awaited), Awaited *awaited)
  * more after that, with a newer snapshot.
  */
 static bool
-look(TqWait *wait, Awaited *awaited)
+wait_look(TqWait *wait, Awaited *awaited)
 {
 	do
 	{
@@ -242,7 +242,7 @@ wait_until(TqWait *wait, Awaited *awaited)
 {
 	TqWakeup wakeup = TQ_WAKEUP_POLL;
 
-	while (wakeup != TQ_WAKEUP_OVER && !look(wait, awaited))
+	while (wakeup != TQ_WAKEUP_OVER && !wait_look(wait, awaited))
 	{
 		bool called = tq_wait_tried(wait);
 
@@ -256,7 +256,7 @@ wait_until(TqWait *wait, Awaited *awaited)
 
 /* Waits for so many milliseconds at most. */
 static void
-wait_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
+wait_api_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
 {
 	TqWait wait;
 
@@ -292,11 +292,11 @@ tq_wait_for_work(PG_FUNCTION_ARGS)
 					   .site = TQ_WAIT_FOR_WORK,
 					   .require = require_work,
 					   .find = find_work,
-					   .is_over = is_claimable,
+					   .is_over = wait_is_claimable,
 					   .is_for_work = true,
 					   .queue = tq_arg_task_queue_id(fcinfo, 0)};
 
-	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
 	return (Datum) 0;
 }
 
@@ -321,7 +321,7 @@ tq_wait_for_work_of_queues(PG_FUNCTION_ARGS)
 					   .set = &set};
 
 	tq_queue_set_init(&set, elements, n);
-	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
 	return (Datum) 0;
 }
 
@@ -339,11 +339,11 @@ tq_wait_for_task(PG_FUNCTION_ARGS)
 			"Call it outside of a transaction block, after the commit that creates the task.",
 		.site = TQ_WAIT_FOR_TASK,
 		.require = require_task,
-		.find = find_task,
-		.is_over = is_resolved,
+		.find = wait_find_task,
+		.is_over = wait_is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_id")};
 
-	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
 	return (Datum) 0;
 }
 
@@ -361,10 +361,10 @@ tq_wait_for_task_group(PG_FUNCTION_ARGS)
 			"Call it outside of a transaction block, after the commit that creates the tasks.",
 		.site = TQ_WAIT_FOR_TASK,
 		.require = require_group,
-		.find = find_unresolved,
-		.is_over = is_resolved,
+		.find = wait_find_unresolved,
+		.is_over = wait_is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_group_id")};
 
-	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
 	return (Datum) 0;
 }

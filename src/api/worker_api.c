@@ -155,8 +155,9 @@ check_isolation(int64 wait_ms)
 }
 
 /*
- * Claims what claim_work(task_queue_id, worker_group, worker_id, tasks, wait) is
- * asked for.  The claims are in the memory of the call, which tq_end_claim() ends.
+ * Claims what claim_work(task_queue_id, worker_group, worker_id, tasks, wait)
+ * is asked for.  The claims are in the memory of the call, which tq_end_claim()
+ * ends.
  */
 TqClaim *
 tq_begin_claim(FunctionCallInfo fcinfo, int *found)
@@ -347,8 +348,8 @@ refuse_report(const TqReport *report)
 
 /*
  * Returns the status of a task after an accepted report.  If that has ended the
- * first run, and no other follows, it is known; others are read, and those with a
- * detail, which may have the progress of the run.
+ * first run, and no other follows, it is known; others are read, and those with
+ * a detail, which may have the progress of the run.
  */
 static Jsonb *
 status_of_reported(const TqReport *report)
@@ -402,7 +403,7 @@ report_one(FunctionCallInfo fcinfo, TqReport report)
 
 /* Reads the run that is reported on from the first two arguments. */
 static TqReport
-read_report(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
+worker_read_report(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 {
 	return (TqReport){.is_checked = true,
 					  .reason = reason,
@@ -437,7 +438,7 @@ read_span(FunctionCallInfo fcinfo, int n, const char *name)
  * for the next attempts.
  */
 static void
-read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
+worker_read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 {
 	report->has_retry_delay = !PG_ARGISNULL(n);
 	if (report->has_retry_delay)
@@ -455,7 +456,7 @@ read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_COMPLETED, 3);
+	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_COMPLETED, 3);
 
 	report.result = tq_arg_result(fcinfo, 2, "result");
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
@@ -469,10 +470,10 @@ tq_report_completed(PG_FUNCTION_ARGS)
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_FAILED, 6);
+	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_FAILED, 6);
 
 	report.error = tq_arg_error(fcinfo, 2, 5);
-	read_retry(fcinfo, 3, &report);
+	worker_read_retry(fcinfo, 3, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
@@ -493,14 +494,14 @@ refuse_reason(const char *reason, const char *choices)
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 7);
+	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_NONE, 7);
 	char *name = tq_arg_text(fcinfo, 2, "reason");
 
 	report.reason = tq_resolved_parse(name);
 	if (!tq_resolved_is_reportable(report.reason))
 		refuse_reason(name, TQ_EXCEPTION_REASONS);
 	report.error = tq_arg_error(fcinfo, 3, 6);
-	read_retry(fcinfo, 4, &report);
+	worker_read_retry(fcinfo, 4, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
@@ -511,7 +512,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 Datum
 tq_defer_task(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 3);
+	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_NONE, 3);
 	int64 after = read_span(fcinfo, 2, "after");
 	TimestampTz now = tq_clock_now();
 	TqNamedTask *named;
@@ -572,7 +573,8 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 
 /* Reads the credentials of resolve(), which are argument arg. */
 static void
-read_credentials(FunctionCallInfo fcinfo, int arg, TqReport *reports, int n)
+worker_read_credentials(FunctionCallInfo fcinfo, int arg, TqReport *reports,
+						int n)
 {
 	TqCredentials **credentials;
 
@@ -642,7 +644,7 @@ tq_resolve_runs(FunctionCallInfo fcinfo, int reason_arg, TqReport *reports,
 		reports[i].reason = reason;
 		reports[i].is_checked = true;
 	}
-	read_credentials(fcinfo, reason_arg + 1, reports, n);
+	worker_read_credentials(fcinfo, reason_arg + 1, reports, n);
 	resolve_all(fcinfo, reports, n);
 }
 
@@ -668,9 +670,9 @@ tq_resolve(PG_FUNCTION_ARGS)
 /*
  * resolve(reports jsonb) -> (task_id, run_id, outcome), in the order of the
  * reports.  An array of objects of taskId, runId, reason (default completed),
- * result, error, errorMessage, retryDelay, retriesLeft and credentials, which are the
- * arguments of the functions for one run (2.12).  Raises TQ400 for a report
- * that is not valid, and for two on the same run.
+ * result, error, errorMessage, retryDelay, retriesLeft and credentials, which
+ * are the arguments of the functions for one run (2.12).  Raises TQ400 for a
+ * report that is not valid, and for two on the same run.
  */
 Datum
 tq_resolve_each(PG_FUNCTION_ARGS)

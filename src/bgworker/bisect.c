@@ -69,7 +69,7 @@ typedef struct Named
 } Named;
 
 static void
-read_name(void *arg)
+bisect_read_name(void *arg)
 {
 	Named *named = (Named *) arg;
 	int n;
@@ -83,11 +83,11 @@ read_name(void *arg)
  * Returns the id of a task as text, or its number if its row cannot be read.
  */
 static const char *
-name_of(int64 task)
+bisect_name_of(int64 task)
 {
 	Named named = {task, psprintf("number " INT64_FORMAT, task)};
 
-	(void) tq_attempt(read_name, &named);
+	(void) tq_attempt(bisect_read_name, &named);
 	return named.name;
 }
 
@@ -99,7 +99,7 @@ report(const TqWork *work, const ErrorData *error)
 		WARNING,
 		(errcode(error->sqlerrcode),
 		 errmsg("maintenance step \"%s\" failed for task %s: %s",
-				tq_step_name(work->step), name_of(work->tasks[0]),
+				tq_step_name(work->step), bisect_name_of(work->tasks[0]),
 				clip(error->message)),
 		 errdetail("The task was postponed; other tasks are not affected."),
 		 errhint(
@@ -178,7 +178,7 @@ typedef struct Bisection
 } Bisection;
 
 static void
-run_part(void *arg, int from, int n)
+bisect_run_part(void *arg, int from, int n)
 {
 	Bisection *bisection = (Bisection *) arg;
 	TqWork part = part_of(bisection->work, from, n);
@@ -209,7 +209,7 @@ bisect(const TqWork *work, TqRunStep run, int *nfailures)
 						   .work = work,
 						   .failures = palloc(sizeof(Failure) *
 											  Max(work->n, 1))};
-	TqBatchWork batch = {run_part, add_failure, &bisection};
+	TqBatchWork batch = {bisect_run_part, add_failure, &bisection};
 
 	tq_attempt_halves(&batch, 0, work->n);
 	for (int i = 0; i < bisection.nfailures; i++)
@@ -249,7 +249,7 @@ step_by_name(const char *name)
  * on.
  */
 static bool
-take_delayed(TqWork *work, TqPending *row)
+bisect_take_delayed(TqWork *work, TqPending *row)
 {
 	if (work->step != TQ_STEP_DELAYED)
 		return true;
@@ -275,7 +275,7 @@ retry(const TqPostponed *postponed, TqRunStep run, TqStep step,
 	int64 tasks = 0;
 	int nfailures = 0;
 
-	if (run != NULL && take_delayed(&work, &row))
+	if (run != NULL && bisect_take_delayed(&work, &row))
 		tasks = bisect(&work, run, &nfailures);
 	if (nfailures == 0)
 		tq_postponed_delete(postponed->task, postponed->step);

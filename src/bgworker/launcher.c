@@ -7,12 +7,12 @@
  * of the way in utility_hook.c.
  *
  * The launcher is connected to no database, so it cannot see where the
- * extension is.  It starts a maintenance worker in each database once; one
- * that finds no extension exits, and its database is left alone until a
- * session requests a maintenance worker, as the extension's script does by
- * tq_internal.start_maintenance().  They are started one after the other, so that a
- * server with many databases does not need as many background worker processes
- * at once.
+ * extension is.  It starts a maintenance worker in each database once; one that
+ * finds no extension exits, and its database is left alone until a session
+ * requests a maintenance worker, as the extension's script does by
+ * tq_internal.start_maintenance().  They are started one after the other, so
+ * that a server with many databases does not need as many background worker
+ * processes at once.
  *
  * The launcher starts when recovery is over: on a standby nothing happens
  * until it is promoted.  After a crash of the server the postmaster starts it
@@ -520,7 +520,7 @@ tq_launcher_probe(void)
 
 /* Notices maintenance workers that have ended, and takes requests. */
 static void
-look_around(void)
+launcher_look_around(void)
 {
 	HASH_SEQ_STATUS scan;
 	Database *database;
@@ -539,7 +539,7 @@ look_around(void)
  * work, until the next check for a shutdown at most.
  */
 static void
-sleep_until(TimestampTz due)
+launcher_sleep_until(TimestampTz due)
 {
 	static uint32 wait_event = 0;
 	int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
@@ -555,7 +555,7 @@ sleep_until(TimestampTz due)
 }
 
 static void
-begin(void)
+launcher_begin(void)
 {
 	HASHCTL info = {.keysize = sizeof(Oid), .entrysize = sizeof(Database)};
 
@@ -574,7 +574,7 @@ begin(void)
 void
 tq_launcher_main(Datum arg)
 {
-	begin();
+	launcher_begin();
 	for (;;)
 	{
 		ResetLatch(MyLatch);
@@ -587,8 +587,8 @@ tq_launcher_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		look_around();
-		sleep_until(start_workers());
+		launcher_look_around();
+		launcher_sleep_until(start_workers());
 	}
 }
 

@@ -119,7 +119,7 @@ watch_expiry(const TqTask *tasks, int n)
  * tq_retention_published_before() to the end of the task.
  */
 static void
-look_again(int64 task, TimestampTz unpublished, TimestampTz now)
+maintenance_look_again(int64 task, TimestampTz unpublished, TimestampTz now)
 {
 	int64 ms = Min(unpublished / 1000,
 				   INT64CONST(1000) * tq_message_retention);
@@ -154,7 +154,7 @@ delete_expired(const TqTask *tasks, int64 *ids, int n, TimestampTz now,
 				ids[nheld++] = ids[i];
 			}
 			else
-				look_again(ids[i], run.resolved - published, now);
+				maintenance_look_again(ids[i], run.resolved - published, now);
 		}
 		else
 			again[nagain++] = ids[i];
@@ -291,12 +291,12 @@ pass_deadlines(const TqWork *work)
  * Timeouts of policies: runs that are running or pending for too long, and
  * alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
  *
- * A timer only says which tasks to check.  What has happened is decided by the row of each task, under its lock,
- * and a task that is locked is skipped.  A timer whose run was deferred, lost
- * or retried meanwhile is stale and has no effect.  Two kinds of timers do have
- * an effect of their own: the alert of a total timeout, which leaves no trace
- * in the rows of the task, and the cancellation of the rest of a group, except
- * for tasks rerun since.
+ * A timer only says which tasks to check.  What has happened is decided by the
+ * row of each task, under its lock, and a task that is locked is skipped.  A
+ * timer whose run was deferred, lost or retried meanwhile is stale and has no
+ * effect.  Two kinds of timers do have an effect of their own: the alert of a
+ * total timeout, which leaves no trace in the rows of the task, and the
+ * cancellation of the rest of a group, except for tasks rerun since.
  *
  * Every pending or running run has the timers that it needs.  The transaction
  * that makes it pending writes the timer of the pending timeout; the one that
@@ -327,7 +327,8 @@ typedef TimestampTz (*RunLimit)(const TqRun *run, const TqRunDetail *detail,
  * run, also while the run is deferred.
  */
 static TimestampTz
-end_of_run(const TqRun *run, const TqRunDetail *detail, const TqPolicy *policy)
+maintenance_end_of_run(const TqRun *run, const TqRunDetail *detail,
+					   const TqPolicy *policy)
 {
 	if (policy->run_timeout == TQ_OFF || run->started == 0)
 		return DT_NOEND;
@@ -394,7 +395,8 @@ end_timeouts(const TqWork *work)
 	int alerts;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
-	alerts = keep_over(&locked, is_run ? end_of_run : end_of_pending,
+	alerts = keep_over(&locked,
+					   is_run ? maintenance_end_of_run : end_of_pending,
 					   tq_resolved_name(tq_event_resolved(event)), work->due,
 					   work->now);
 	return alerts + tq_transitions_end(&locked, event,
@@ -591,8 +593,8 @@ admit(const TqWork *work)
  * (doc/spec/policy.md 14).
  *
  * The "tasks" of the step are callbacks.  A queue that is full refuses all that
- * are for it, and must not hold up the others.  So each of several is tried in
- * a subtransaction, and one that fails is postponed here, without a limit to how
+ * are for it, and must not hold up the others.  So each of several is tried in a
+ * subtransaction, and one that fails is postponed here, without a limit to how
  * many do.
  */
 
@@ -677,7 +679,7 @@ run_of(TqStep step)
 
 /* Takes delayed runs that are due; the tasks of the work are theirs. */
 static void
-take_delayed(TqWork *work, int max, TqDue *due)
+maintenance_take_delayed(TqWork *work, int max, TqDue *due)
 {
 	TqPending *rows = tq_delayed_take(work->now, max, due);
 
@@ -695,7 +697,7 @@ take_due(TqWork *work, const TaskStep *step, TqDue *due)
 							   : step->rows;
 
 	if (step->timer == TQ_TIMER_NONE)
-		take_delayed(work, rows, due);
+		maintenance_take_delayed(work, rows, due);
 	else
 		tq_timer_take(step->timer, work->now, rows, due);
 	work->tasks = due->ids;

@@ -162,7 +162,7 @@ enter_state(TqMaintenanceState state)
 
 /* Returns whether maintenance is enabled and the database is in use. */
 static bool
-is_in_use(void)
+maintenance_worker_is_in_use(void)
 {
 	TqMaintenanceState state = TQ_MAINTENANCE_OFF;
 
@@ -200,7 +200,7 @@ enter_extension(void)
 		return LOCKED;
 	if (get_extension_oid("tq", true) != extension)
 		return LOCKED;
-	return is_in_use() ? DONE : IDLE;
+	return maintenance_worker_is_in_use() ? DONE : IDLE;
 }
 
 /*
@@ -275,12 +275,12 @@ attempt(const char *activity, Work work, void *arg)
  * One cycle.
  */
 
-typedef struct StepWork
+typedef struct MaintenanceWorkerStepWork
 {
 	TqStep step;
 	TqScanPosition mark;
 	TqBatch batch;
-} StepWork;
+} MaintenanceWorkerStepWork;
 
 /*
  * Steps that failed the last time, and continue without the tasks that fail.
@@ -293,7 +293,7 @@ static TqScanPositions positions;
 static void
 work_step(void *arg)
 {
-	StepWork *work = (StepWork *) arg;
+	MaintenanceWorkerStepWork *work = (MaintenanceWorkerStepWork *) arg;
 
 	tq_maintenance_step(work->step, bisect[work->step], &work->mark,
 						&work->batch);
@@ -328,7 +328,7 @@ work_count(void *arg)
  * tq.maintenance_activity().
  */
 static Outcome
-take_batch(StepWork *work)
+take_batch(MaintenanceWorkerStepWork *work)
 {
 	Outcome outcome;
 	TimestampTz now;
@@ -414,13 +414,13 @@ pause_ms(long ms)
  *
  * The commit that wakes this process may have woken a session that waits for
  * work.  That session is to claim first: a pass takes as long as a claim, and
- * its commit makes the WAL writer flush, for which the commit of the claim would
- * wait.  The message of the claim is then published by the same pass.
+ * its commit makes the WAL writer flush, for which the commit of the claim
+ * would wait.  The message of the claim is then published by the same pass.
  */
 static Outcome
-publish(TimestampTz now)
+maintenance_worker_publish(TimestampTz now)
 {
-	StepWork work = {.step = TQ_STEP_PUBLISH};
+	MaintenanceWorkerStepWork work = {.step = TQ_STEP_PUBLISH};
 	Outcome outcome;
 	int passes = 0;
 	int ms;
@@ -449,7 +449,7 @@ publish(TimestampTz now)
  * Returns until when to sleep after a transaction that could not do its work.
  */
 static TimestampTz
-later(Outcome outcome)
+maintenance_worker_later(Outcome outcome)
 {
 	int ms = RETRY_MS;
 
@@ -533,7 +533,7 @@ take_steps(TimestampTz began)
 	reset_positions(began);
 	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
 	{
-		StepWork work = {.step = (TqStep) step};
+		MaintenanceWorkerStepWork work = {.step = (TqStep) step};
 
 		if (may_take(work.step, began, failed))
 		{
@@ -558,7 +558,8 @@ take_steps(TimestampTz began)
 	{
 		/* There may be more to count. */
 		outcome = attempt("count", work_count, NULL);
-		steps_due = outcome == DONE ? began : later(outcome);
+		steps_due = outcome == DONE ? began
+									: maintenance_worker_later(outcome);
 	}
 	return outcome == FAILED ? DONE : outcome;
 }
@@ -591,7 +592,7 @@ take_turn(TimestampTz began)
 	 */
 	outcome = idle ? attempt("idle", no_work, NULL) : DONE;
 	if (outcome == DONE)
-		outcome = publish(began);
+		outcome = maintenance_worker_publish(began);
 	if (outcome == DONE)
 		outcome = take_steps(began);
 	idle = outcome == IDLE;
@@ -600,10 +601,11 @@ take_turn(TimestampTz began)
 		/* When that changes, everything is looked at again. */
 		tq_maintenance_positions_begin(&positions);
 		steps_due = TQ_LONG_AGO;
-		return tq_maintenance_slot_cycle_end(later(outcome), &messages);
+		return tq_maintenance_slot_cycle_end(maintenance_worker_later(outcome),
+											 &messages);
 	}
 	if (outcome != DONE)
-		return later(outcome);
+		return maintenance_worker_later(outcome);
 	if (reloaded)
 		return began;
 	due = tq_maintenance_slot_cycle_end(steps_due, &messages);
@@ -627,7 +629,7 @@ ms_until(TimestampTz t)
  * beginning of the cycle in any case.
  */
 static void
-sleep_until(TimestampTz due, TimestampTz turn_began)
+maintenance_worker_sleep_until(TimestampTz due, TimestampTz turn_began)
 {
 	static uint32 wait_event = 0;
 	uint32 event = TqWaitEvent(wait_event, "TqWorkerMain");
@@ -699,7 +701,7 @@ set_settings(void)
  * database.
  */
 static void
-begin(void)
+maintenance_worker_begin(void)
 {
 	TqMaintenanceOrder order;
 
@@ -720,13 +722,13 @@ begin(void)
 void
 tq_maintenance_worker_main(Datum arg)
 {
-	begin();
+	maintenance_worker_begin();
 	for (;;)
 	{
 		TimestampTz began = tq_clock_now();
 
 		ResetLatch(MyLatch);
 		process_interrupts();
-		sleep_until(take_turn(began), began);
+		maintenance_worker_sleep_until(take_turn(began), began);
 	}
 }

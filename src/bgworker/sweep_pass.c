@@ -33,16 +33,16 @@
  * The pass of this process, which a rollback does not change: a batch that is
  * not bisected moves it on when it has succeeded, one that is bisected before.
  */
-typedef struct Pass
+typedef struct SweepPassPass
 {
 	TqSweepRule rule; /* as of its beginning */
 	int64 after;      /* behind the last task that was read */
 	int64 spent_us;   /* in its batches */
 	bool is_over;
 	TimestampTz next; /* begin of the next batch, or of the next pass */
-} Pass;
+} SweepPassPass;
 
-static Pass pass = {.is_over = true, .next = TQ_LONG_AGO};
+static SweepPassPass pass = {.is_over = true, .next = TQ_LONG_AGO};
 
 /* Returns where the next batch of the maintenance worker begins. */
 TqScanPosition
@@ -234,10 +234,10 @@ take_tasks(bool bisect, TimestampTz now)
 }
 
 /*
- * Does one batch of a pass; returns how many tasks, dead letters and rows of the
- * audit trail were deleted.  Begins a new pass if the position is TQ_SCAN_BEGIN,
- * with the rows that are of no task, and reads tasks when there is less than a
- * batch of these.
+ * Does one batch of a pass; returns how many tasks, dead letters and rows of
+ * the audit trail were deleted.  Begins a new pass if the position is
+ * TQ_SCAN_BEGIN, with the rows that are of no task, and reads tasks when there
+ * is less than a batch of these.
  */
 int64
 tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
@@ -250,7 +250,8 @@ tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
 		deleted = take_all_old(bisect, now, more);
 		if (*more)
 			return deleted;
-		pass = (Pass){.rule = tq_sweep_by_retention(now), .next = now};
+		pass = (SweepPassPass){.rule = tq_sweep_by_retention(now),
+							   .next = now};
 	}
 	deleted += take_tasks(bisect, now);
 	*more = !pass.is_over;

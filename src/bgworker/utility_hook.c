@@ -118,7 +118,7 @@ is_template(Oid database)
  * of this transaction by a lock on the database.
  */
 static void
-clear_database(Oid database, LOCKMODE lockmode)
+utility_hook_clear_database(Oid database, LOCKMODE lockmode)
 {
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
 	tq_request_add(TQ_REQUEST_RESCAN, InvalidOid);
@@ -188,7 +188,7 @@ before_create_database(CreatedbStmt *statement)
 
 	if (OidIsValid(database) && may_create_databases() &&
 		(TqOwnsDatabase(database) || is_template(database)))
-		clear_database(database, ShareLock);
+		utility_hook_clear_database(database, ShareLock);
 }
 
 /*
@@ -202,7 +202,7 @@ before_change_of_database(const char *name, bool creates)
 
 	if (OidIsValid(database) && database != MyDatabaseId &&
 		(!creates || may_create_databases()))
-		clear_database(database, AccessExclusiveLock);
+		utility_hook_clear_database(database, AccessExclusiveLock);
 }
 
 static bool
@@ -304,7 +304,7 @@ may_drop_extension(const DropStmt *statement)
  * has the settings of the time when it was started.
  */
 static bool
-is_of_tq(const VariableSetStmt *setting)
+utility_hook_is_of_tq(const VariableSetStmt *setting)
 {
 	return setting->kind == VAR_RESET_ALL ||
 		   (setting->name != NULL &&
@@ -314,7 +314,7 @@ is_of_tq(const VariableSetStmt *setting)
 static Oid
 database_to_restart(const AlterDatabaseSetStmt *statement)
 {
-	return is_of_tq(statement->setstmt)
+	return utility_hook_is_of_tq(statement->setstmt)
 			   ? get_database_oid(statement->dbname, true)
 			   : InvalidOid;
 }

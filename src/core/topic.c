@@ -92,7 +92,7 @@ count_blocks(size_t words)
 }
 
 static void
-add(uint64_t *set, size_t position)
+topic_add(uint64_t *set, size_t position)
 {
 	set[position / BITS] |= UINT64_C(1) << position % BITS;
 }
@@ -150,11 +150,11 @@ tq_topic_build(const char *pattern, void *memory)
 		{
 			length = word_length(word);
 			if (is_word(word, length, '#'))
-				add(compiled->many, position);
+				topic_add(compiled->many, position);
 			else
 			{
 				if (is_word(word, length, '*'))
-					add(compiled->any, position);
+					topic_add(compiled->any, position);
 				compiled->words[position].text = word;
 				compiled->words[position++].length = length;
 			}
@@ -218,7 +218,7 @@ tq_topic_match(const TqPattern *pattern, const char *routing_key)
 	if (*routing_key == '\0')
 		return pattern->end == 0;
 	memset(pattern->now, 0, pattern->blocks * sizeof(uint64_t));
-	add(pattern->now, 0);
+	topic_add(pattern->now, 0);
 	do
 	{
 		length = word_length(routing_key);

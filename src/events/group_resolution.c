@@ -301,7 +301,7 @@ find_witness(const TqSlug *slug)
  * ids may have been added.
  */
 static bool
-is_resolved(const TqGroup *group)
+group_resolution_is_resolved(const TqGroup *group)
 {
 	static const TqSlug lowest = {{0}};
 	Witness *witness = find_witness(&group->task_group_id);
@@ -399,7 +399,7 @@ tq_group_resolution_append(const int64 *tasks, int n)
 			continue;
 		group = bsearch(&key, groups, ngroups, sizeof(TqGroup),
 						compare_groups);
-		if (group != NULL && !is_resolved(group))
+		if (group != NULL && !group_resolution_is_resolved(group))
 			continue;
 		add_resolved(&batch, group, members[i].task.id);
 		resolved[nresolved++] = members[i].group_slug;

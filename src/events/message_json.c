@@ -462,7 +462,7 @@ add_worker(JsonbParseState **state, const TqAddress *address)
 }
 
 static void
-refuse_size(Size size)
+message_json_refuse_size(Size size)
 {
 	ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					errmsg("payload of a message is too large"),
@@ -482,7 +482,7 @@ static void
 add_tags(JsonbParseState **state, const TqMessageTask *task)
 {
 	if (stored_size(task->tags) > JSONB_MAX)
-		refuse_size(stored_size(task->tags));
+		message_json_refuse_size(stored_size(task->tags));
 	tq_json_key(state, "task");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_object(state, "tags",
@@ -494,7 +494,7 @@ add_tags(JsonbParseState **state, const TqMessageTask *task)
 
 /* Adds the keys of the message's detail to the payload. */
 static void
-add_detail(JsonbParseState **state, Jsonb *detail)
+message_json_add_detail(JsonbParseState **state, Jsonb *detail)
 {
 	JsonbIterator *it = JsonbIteratorInit(&detail->root);
 	JsonbIteratorToken token;
@@ -530,7 +530,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 			add_worker(state, address);
 			add_tags(state, address->task);
 			if (message->detail != NULL)
-				add_detail(state, message->detail);
+				message_json_add_detail(state, message->detail);
 			break;
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:
@@ -541,7 +541,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 			tq_json_add_object(state, "artifact", message->detail);
 			break;
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
-			add_detail(state, message->detail);
+			message_json_add_detail(state, message->detail);
 			break;
 		case TQ_EXCHANGE_NONE:
 		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
@@ -588,7 +588,7 @@ tq_message_payload(const TqAddress *address)
 	add_particulars(&state, address);
 	payload = tq_json_end(&state);
 	if (VARSIZE(payload) > JSONB_MAX)
-		refuse_size(VARSIZE(payload));
+		message_json_refuse_size(VARSIZE(payload));
 	return payload;
 }
 
@@ -771,12 +771,12 @@ tq_message_envelope(const TqAddress *address)
 /* ---- messages that cannot be built ---- */
 
 /* How much of a message to build. */
-typedef enum Extent
+typedef enum MessageJsonExtent
 {
 	EXTENT_WHOLE,
 	EXTENT_NO_PAYLOAD,
 	EXTENT_ID /* and exchange */
-} Extent;
+} MessageJsonExtent;
 
 /* A message that is given to its receiver by itself. */
 typedef struct Alone
@@ -784,7 +784,7 @@ typedef struct Alone
 	const TqMessage *message;
 	TqReceiver receive;
 	void *arg;
-	Extent extent;
+	MessageJsonExtent extent;
 	TqAddress address;
 } Alone;
 
@@ -843,7 +843,8 @@ tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
 {
 	Alone alone = {.message = message, .receive = receive, .arg = arg};
 
-	for (Extent extent = EXTENT_WHOLE; extent <= EXTENT_ID; extent++)
+	for (MessageJsonExtent extent = EXTENT_WHOLE; extent <= EXTENT_ID;
+		 extent++)
 	{
 		ErrorData *error;
 

@@ -51,7 +51,7 @@ read_tables(Oid extension, uint64 change)
 
 /* Refreshes the cached bindings if they have changed. */
 static void
-look_up(void)
+outbox_look_up(void)
 {
 	Oid extension = tq_catalog_locked_table();
 	uint64 generation;
@@ -75,7 +75,7 @@ wanted_by(TqOutboxBatch *batch)
 {
 	if (!batch->has_looked)
 	{
-		look_up();
+		outbox_look_up();
 		batch->wanted = known.wanted;
 		batch->has_looked = true;
 	}
@@ -88,7 +88,7 @@ wanted_by(TqOutboxBatch *batch)
 bool
 tq_outbox_is_wanted(TqExchange exchange)
 {
-	look_up();
+	outbox_look_up();
 	return (known.wanted & (1 << exchange)) != 0;
 }
 
@@ -177,7 +177,7 @@ count_alike(const TqMessage *messages, int n)
 
 /* Adds a message or note to a batch, wanted or not. */
 static TqMessage *
-put(TqOutboxBatch *batch, const TqMessage *message)
+outbox_put(TqOutboxBatch *batch, const TqMessage *message)
 {
 	if (batch->n == batch->room)
 	{
@@ -221,10 +221,10 @@ tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 	uint32 wanted = wanted_by(batch);
 
 	if (wanted & (1 << message->exchange))
-		put(batch, message);
+		outbox_put(batch, message);
 	else if (tq_outbox_concerns_group(message) &&
 			 (wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
-		put(batch, message)->exchange = TQ_EXCHANGE_NONE;
+		outbox_put(batch, message)->exchange = TQ_EXCHANGE_NONE;
 }
 
 /*
@@ -233,7 +233,7 @@ tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 void
 tq_outbox_add_notice(TqOutboxBatch *batch, const TqMessage *notice)
 {
-	(void) put(batch, notice);
+	(void) outbox_put(batch, notice);
 }
 
 /*
@@ -259,9 +259,9 @@ tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last)
  * to claim a single task, and in most cases the task is resolved before.  The
  * publisher inserts those of many tasks in a row.
  *
- * `due` is the deadline or the end of the claim, before which the task must have
- * a timer.  Returns false if it cannot be left: the message is not wanted, or
- * that is so soon that the publisher might be late.
+ * `due` is the deadline or the end of the claim, before which the task must
+ * have a timer.  Returns false if it cannot be left: the message is not wanted,
+ * or that is so soon that the publisher might be late.
  */
 bool
 tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
@@ -286,7 +286,7 @@ tq_outbox_append(TqOutboxBatch *batch)
 {
 	if (batch->n == 0)
 		return;
-	look_up();
+	outbox_look_up();
 	for (int done = 0; done < batch->n;)
 	{
 		int alike = count_alike(batch->messages + done, batch->n - done);
@@ -331,7 +331,7 @@ claimable_note(int32 queue, int runs)
 }
 
 static int
-compare_queue(const void *a, const void *b)
+outbox_compare_queue(const void *a, const void *b)
 {
 	int32 x = *(const int32 *) a;
 	int32 y = *(const int32 *) b;
@@ -361,7 +361,7 @@ tq_outbox_append_claimable(const TqPending *rows, int n)
 	queues = palloc(sizeof(int32) * n);
 	for (int i = 0; i < n; i++)
 		queues[i] = rows[i].queue;
-	qsort(queues, n, sizeof(int32), compare_queue);
+	qsort(queues, n, sizeof(int32), outbox_compare_queue);
 	for (int i = 0; i < n; i++)
 	{
 		if (note != NULL && note->task == queues[i] &&
@@ -371,7 +371,7 @@ tq_outbox_append_claimable(const TqPending *rows, int n)
 		{
 			TqMessage first = claimable_note(queues[i], 1);
 
-			note = put(&batch, &first);
+			note = outbox_put(&batch, &first);
 		}
 	}
 	tq_outbox_append(&batch);

@@ -107,7 +107,7 @@ default_channel(TqExchange exchange)
 
 /* Replaces the compiled bindings of this process. */
 static void
-compile(const TqBinding *list, int n)
+publisher_compile(const TqBinding *list, int n)
 {
 	MemoryContext outer = MemoryContextSwitchTo(bindings_context);
 
@@ -141,7 +141,7 @@ look_up_bindings(void)
 	MemoryContextReset(bindings_context);
 	(void) tq_bindings_wanted();
 	list = tq_bindings_list(&n);
-	compile(list, n);
+	publisher_compile(list, n);
 	bindings.generation = generation;
 }
 
@@ -234,7 +234,7 @@ notify_claimable(HTAB *claimable)
 /* ---- sending ---- */
 
 /* Messages that are sent together. */
-typedef struct Slice
+typedef struct PublisherSlice
 {
 	const TqMessage *messages;
 	int n;
@@ -245,7 +245,7 @@ typedef struct Slice
 	HTAB *claimable; /* NULL: no session listens to a queue */
 	TqSource source;
 	MemoryContext one; /* memory for one message */
-} Slice;
+} PublisherSlice;
 
 /* Notifies each channel that a message is bound to, once. */
 static void
@@ -296,7 +296,7 @@ listened_exchanges(uint64 listened)
 static void
 notify_address(const TqAddress *address, void *arg)
 {
-	Slice *slice = (Slice *) arg;
+	PublisherSlice *slice = (PublisherSlice *) arg;
 
 	notify(address, slice->listened);
 	if (slice->claimable != NULL && slice->next >= slice->counted)
@@ -307,9 +307,9 @@ notify_address(const TqAddress *address, void *arg)
 }
 
 static void
-read_source(void *arg)
+publisher_read_source(void *arg)
 {
-	Slice *slice = (Slice *) arg;
+	PublisherSlice *slice = (PublisherSlice *) arg;
 
 	tq_message_source(slice->messages, slice->n, &slice->source);
 }
@@ -322,7 +322,7 @@ read_source(void *arg)
 static void
 notify_range(void *arg)
 {
-	Slice *slice = (Slice *) arg;
+	PublisherSlice *slice = (PublisherSlice *) arg;
 	TqAddress address;
 	MemoryContext outer = MemoryContextSwitchTo(slice->one);
 
@@ -338,7 +338,7 @@ notify_range(void *arg)
 
 /* Sends one message by itself, with as much of it as can be built. */
 static void
-publish_alone(Slice *slice)
+publish_alone(PublisherSlice *slice)
 {
 	MemoryContext outer = MemoryContextSwitchTo(slice->one);
 
@@ -354,9 +354,9 @@ publish_alone(Slice *slice)
  * itself.
  */
 static void
-notify_slice(Slice *slice)
+notify_slice(PublisherSlice *slice)
 {
-	bool has_source = tq_attempt(read_source, slice) == NULL;
+	bool has_source = tq_attempt(publisher_read_source, slice) == NULL;
 	int done = 0;
 
 	slice->end = slice->n;
@@ -405,11 +405,11 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	}
 	for (int i = 0; i < kept; i += SLICE)
 	{
-		Slice slice = {.messages = messages + i,
-					   .n = Min(kept - i, SLICE),
-					   .listened = listened,
-					   .claimable = queues ? claimable : NULL,
-					   .one = one};
+		PublisherSlice slice = {.messages = messages + i,
+								.n = Min(kept - i, SLICE),
+								.listened = listened,
+								.claimable = queues ? claimable : NULL,
+								.one = one};
 
 		notify_slice(&slice);
 		MemoryContextReset(memory);
@@ -582,8 +582,8 @@ timer_due(const TqMessage *message, TimestampTz now)
  * at the first of them: most of the tasks will be resolved by then.
  */
 static void
-insert_timers(const TqMessage *messages, int n, TqExchange exchange,
-			  TqTimer kind, int64 early_ms)
+publisher_insert_timers(const TqMessage *messages, int n, TqExchange exchange,
+						TqTimer kind, int64 early_ms)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
 	TimestampTz now = tq_clock_now();
@@ -606,10 +606,11 @@ insert_timers(const TqMessage *messages, int n, TqExchange exchange,
 static void
 insert_left_timers(const TqMessage *messages, int n)
 {
-	insert_timers(messages, n, TQ_EXCHANGE_TASK_DEFINED, TQ_TIMER_DEADLINE,
-				  tq_deadline_delay > 0 ? 0 : TQ_EARLY_MS);
-	insert_timers(messages, n, TQ_EXCHANGE_TASK_RUNNING, TQ_TIMER_CLAIM,
-				  TQ_EARLY_MS);
+	publisher_insert_timers(messages, n, TQ_EXCHANGE_TASK_DEFINED,
+							TQ_TIMER_DEADLINE,
+							tq_deadline_delay > 0 ? 0 : TQ_EARLY_MS);
+	publisher_insert_timers(messages, n, TQ_EXCHANGE_TASK_RUNNING,
+							TQ_TIMER_CLAIM, TQ_EARLY_MS);
 }
 
 /*
@@ -718,7 +719,7 @@ is_enough(int pages, TimestampTz began, int64 first_us)
  * (database.c).
  */
 static int64
-publish(TqTick *last, Notification *notification, bool *more)
+publisher_publish(TqTick *last, Notification *notification, bool *more)
 {
 	bool is_part = last->part_of != (Datum) 0;
 	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
@@ -791,7 +792,7 @@ tq_publisher_pass(bool *more)
 	tq_tick_last(&last);
 	was_unsent = tq_tick_unsent(&unsent);
 	notification.later = was_unsent || tq_durable_has_standbys();
-	published = publish(&last, &notification, &has_others);
+	published = publisher_publish(&last, &notification, &has_others);
 	has_unsent = published > 0 && notification.listened != 0 &&
 				 notification.later;
 	if (was_unsent)

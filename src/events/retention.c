@@ -128,7 +128,8 @@ warn_losers(int64 last_id, TimestampTz now)
 
 /* Returns whether nothing in a segment is needed any more. */
 static bool
-is_old(int segment, const TqTick *last, TimestampTz kept_since, TqTick *newest)
+retention_is_old(int segment, const TqTick *last, TimestampTz kept_since,
+				 TqTick *newest)
 {
 	if (tq_segment_is_unpublished(segment, last->upto))
 		return false;
@@ -150,11 +151,11 @@ empty_segment(int segment, const TqTick *last, TimestampTz kept_since,
 	TqTick newest = {.last_id = 0};
 
 	if (tq_segment_is_empty(segment) ||
-		!is_old(segment, last, kept_since, &newest))
+		!retention_is_old(segment, last, kept_since, &newest))
 		return false;
 	*locked = true;
 	if (!tq_segment_try_lock(segment) ||
-		!is_old(segment, last, kept_since, &newest) ||
+		!retention_is_old(segment, last, kept_since, &newest) ||
 		!warn_losers(newest.last_id, now))
 		return false;
 	tq_segment_truncate(segment);

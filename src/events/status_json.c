@@ -21,7 +21,7 @@
 
 /* Appends taskQueueId and its two parts, provisionerId and workerType. */
 static void
-add_queue(JsonbParseState **state, const char *name)
+status_json_add_queue(JsonbParseState **state, const char *name)
 {
 	const char *slash = strchr(name, '/');
 
@@ -175,9 +175,9 @@ tq_status_of(const TqNamedTask *named)
 }
 
 /*
- * The same of a task that has this run only, as the call that has written it knows
- * it; detail is NULL if none is stored.  To read it again would cost create_task()
- * a fifth and report_completed() a seventh of their time.
+ * The same of a task that has this run only, as the call that has written it
+ * knows it; detail is NULL if none is stored.  To read it again would cost
+ * create_task() a fifth and report_completed() a seventh of their time.
  */
 Jsonb *
 tq_status_of_only(const TqNamedTask *named, const TqRun *run,
@@ -248,7 +248,7 @@ tq_definition_json(const TqTaskDefinition *definition)
 									  : tq_policy_json(task->policy));
 	JsonbParseState *state = tq_json_begin();
 
-	add_queue(&state, named->queue_name);
+	status_json_add_queue(&state, named->queue_name);
 	tq_json_add_text(&state, "schedulerId", named->scheduler_id);
 	tq_json_add_text(&state, "projectId", named->project_id);
 	tq_json_add_slug(&state, "taskGroupId", &named->group_slug);
@@ -314,7 +314,7 @@ tq_counts_json(const char *queue, int64 pending, int64 claimed)
 {
 	JsonbParseState *state = tq_json_begin();
 
-	add_queue(&state, queue);
+	status_json_add_queue(&state, queue);
 	tq_json_add_int(&state, "pendingTasks", pending);
 	tq_json_add_int(&state, "claimedTasks", claimed);
 	return tq_json_end(&state);

@@ -49,7 +49,7 @@
 /* ---- subscriptions ---- */
 
 static void
-refuse_missing(const char *name)
+subscription_refuse_missing(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
@@ -166,7 +166,7 @@ tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 	int64 last_id;
 
 	if (!tq_subscription_find(name, &acked_id))
-		refuse_missing(name);
+		subscription_refuse_missing(name);
 	last_id = tq_message_last_id();
 	/* The id may have been given by a server whose place this one has taken. */
 	if (id > last_id)
@@ -180,7 +180,7 @@ tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 	{
 		before = acked_id.id;
 		if (!tq_subscription_find(name, &acked_id))
-			refuse_missing(name);
+			subscription_refuse_missing(name);
 		if (own == NULL || is_taken(name, &acked_id))
 			refuse_taken(name, before, acked_id.id);
 	}
@@ -226,7 +226,7 @@ wants(const Reading *reading, const TqAddress *address)
 }
 
 /* Messages that are examined together. */
-typedef struct Slice
+typedef struct SubscriptionSlice
 {
 	Reading *reading;
 	const TqMessage *messages;
@@ -234,12 +234,12 @@ typedef struct Slice
 	int next;
 	TqSource source;
 	MemoryContext one; /* memory for one message */
-} Slice;
+} SubscriptionSlice;
 
 static void
-read_source(void *arg)
+subscription_read_source(void *arg)
 {
-	Slice *slice = (Slice *) arg;
+	SubscriptionSlice *slice = (SubscriptionSlice *) arg;
 
 	tq_message_source(slice->messages, slice->n, &slice->source);
 }
@@ -259,7 +259,7 @@ receive_wanted(const TqAddress *address, void *arg)
 static void
 read_range(void *arg)
 {
-	Slice *slice = (Slice *) arg;
+	SubscriptionSlice *slice = (SubscriptionSlice *) arg;
 	TqAddress address;
 	MemoryContext outer = MemoryContextSwitchTo(slice->one);
 
@@ -285,12 +285,13 @@ read_slice(Reading *reading, const TqMessage *messages, int n)
 												 "tq slice",
 												 ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(memory);
-	Slice slice = {.reading = reading,
-				   .messages = messages,
-				   .n = n,
-				   .one = AllocSetContextCreate(memory, "tq message",
-												ALLOCSET_DEFAULT_SIZES)};
-	bool has_source = tq_attempt(read_source, &slice) == NULL;
+	SubscriptionSlice slice =
+		{.reading = reading,
+		 .messages = messages,
+		 .n = n,
+		 .one = AllocSetContextCreate(memory, "tq message",
+									  ALLOCSET_DEFAULT_SIZES)};
+	bool has_source = tq_attempt(subscription_read_source, &slice) == NULL;
 
 	while (slice.next < n && reading->left > 0 &&
 		   (!has_source || tq_attempt(read_range, &slice) != NULL))
@@ -331,7 +332,8 @@ read_messages(Reading *reading, TqMessage *messages, int n)
  * read at once.  Returns the number of ticks.
  */
 static int
-collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
+subscription_collect(const TqTick *ticks, int nticks, TqMessage **messages,
+					 int *n)
 {
 	int room = SLICE;
 	int used = 0;
@@ -377,7 +379,7 @@ read_log(Reading *reading, int64 look_max)
 			TqMessage *messages;
 			int n;
 
-			i += collect(ticks + i, nticks - i, &messages, &n);
+			i += subscription_collect(ticks + i, nticks - i, &messages, &n);
 			read_messages(reading, messages, n);
 			reading->examined += n;
 			pfree(messages);
@@ -394,8 +396,9 @@ read_log(Reading *reading, int64 look_max)
 
 /*
  * Reads the log after that id: gives `receive` up to max messages that match
- * one of the filters, and examines not many more than look_max messages.  Returns
- * the number of messages; sets *read_upto to the id up to which it has read.
+ * one of the filters, and examines not many more than look_max
+ * messages.  Returns the number of messages; sets *read_upto to the id up to
+ * which it has read.
  */
 int
 tq_subscribe_read(int64 after, int max, int64 look_max,
@@ -441,8 +444,8 @@ note_id(const TqAddress *address, void *arg)
 /*
  * Returns whether a message after behind->acked, up to last_id, matches this
  * subscription.  Subtracts the number of examined messages from *look_max.  Moves
- * the mark of the subscription over messages that do not match it, so that
- * they are not examined again.
+ * the mark of the subscription over messages that do not match it, so that they
+ * are not examined again.
  */
 TqUnread
 tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
@@ -497,9 +500,8 @@ track_first(const TqAddress *address, void *arg)
 /*
  * Gives `receive` up to max messages that the subscription has not
  * acknowledged; returns their number.  `check` sees the bindings before, and may
- * raise an error.  A read-only transaction examines as
- * many messages as it takes, because it cannot move the mark over those that
- * do not match.
+ * raise an error.  A read-only transaction examines as many messages as it
+ * takes, because it cannot move the mark over those that do not match.
  */
 int
 tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
@@ -513,7 +515,7 @@ tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
 	int n;
 
 	if (!tq_subscription_find(name, &acked_id))
-		refuse_missing(name);
+		subscription_refuse_missing(name);
 	filters = filters_of(name, check, &n);
 	found = tq_subscribe_read(acked_id.id, max,
 							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX, filters,

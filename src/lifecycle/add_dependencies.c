@@ -49,14 +49,14 @@
 /* ---- which ---- */
 
 static int
-compare_slugs(const void *a, const void *b)
+add_dependencies_compare_slugs(const void *a, const void *b)
 {
 	return tq_slug_compare(a, b);
 }
 
 /*
- * Leaves those of these dependencies, in order and each once, that the task does
- * not have; returns how many.
+ * Leaves those of these dependencies, in order and each once, that the task
+ * does not have; returns how many.
  */
 static int
 keep_new(const TqTaskDefinition *task, TqSlug *given, int n)
@@ -65,13 +65,15 @@ keep_new(const TqTaskDefinition *task, TqSlug *given, int n)
 	int kept = 0;
 
 	memcpy(old, task->dependencies, sizeof(TqSlug) * task->ndependencies);
-	qsort(old, task->ndependencies, sizeof(TqSlug), compare_slugs);
-	qsort(given, n, sizeof(TqSlug), compare_slugs);
-	n = (int) qunique(given, n, sizeof(TqSlug), compare_slugs);
+	qsort(old, task->ndependencies, sizeof(TqSlug),
+		  add_dependencies_compare_slugs);
+	qsort(given, n, sizeof(TqSlug), add_dependencies_compare_slugs);
+	n = (int) qunique(given, n, sizeof(TqSlug),
+					  add_dependencies_compare_slugs);
 	for (int i = 0; i < n; i++)
 	{
 		if (bsearch(&given[i], old, task->ndependencies, sizeof(TqSlug),
-					compare_slugs) == NULL)
+					add_dependencies_compare_slugs) == NULL)
 			given[kept++] = given[i];
 	}
 	return kept;
@@ -173,8 +175,8 @@ find_ways(const int64 *ancestors, int n, const int64 *required, int nrequired)
  * required tasks would close.
  */
 static void
-refuse_cycle(const TqTask *task, const int64 *ancestors, int n,
-			 const int64 *required, int nrequired)
+add_dependencies_refuse_cycle(const TqTask *task, const int64 *ancestors,
+							  int n, const int64 *required, int nrequired)
 {
 	int *way = find_ways(ancestors, n, required, nrequired);
 	int at = index_of(ancestors, n, task->id);
@@ -232,7 +234,8 @@ lock_all(const TqTaskDefinition *task, HTAB *batch_tasks,
 										  nlocked + 1);
 		locked = tq_dependencies_upstream(required, n, &nlocked);
 		if (index_of(locked, nlocked, task->named.task.id) >= 0)
-			refuse_cycle(&task->named.task, locked, nlocked, required, n);
+			add_dependencies_refuse_cycle(&task->named.task, locked, nlocked,
+										  required, n);
 		is_complete = true;
 		for (int i = 0; i < nlocked && is_complete; i++)
 			is_complete = index_of(ids, nseen, locked[i]) >= 0;
@@ -285,7 +288,8 @@ batch_of(const TqTask *task)
 
 /* Adds to a task these dependencies that it does not have. */
 static void
-add(TqTaskDefinition *task, TqSlug *dependencies, int n, TimestampTz now)
+add_dependencies_add(TqTaskDefinition *task, TqSlug *dependencies, int n,
+					 TimestampTz now)
 {
 	TqTaskDefinition added = *task;
 	HTAB *batch_tasks = batch_of(&task->named.task);
@@ -302,9 +306,9 @@ add(TqTaskDefinition *task, TqSlug *dependencies, int n, TimestampTz now)
 		refuse_state(&task->named.task, &last);
 	required = find_ids(dependencies, n, &found);
 	if (bsearch(&task->named.task.task_id, dependencies, n, sizeof(TqSlug),
-				compare_slugs) != NULL)
-		refuse_cycle(&task->named.task, &task->named.task.id, 1,
-					 &task->named.task.id, 1);
+				add_dependencies_compare_slugs) != NULL)
+		add_dependencies_refuse_cycle(&task->named.task, &task->named.task.id,
+									  1, &task->named.task.id, 1);
 	added.dependencies = dependencies;
 	added.ndependencies = n;
 	externals = lock_all(&added, batch_tasks, required, found);
@@ -335,5 +339,5 @@ tq_add_dependencies(const TqSlug *task_id, TqSlug *dependencies, int n,
 
 	n = keep_new(task, dependencies, n);
 	if (n > 0)
-		add(task, dependencies, n, now);
+		add_dependencies_add(task, dependencies, n, now);
 }

@@ -85,7 +85,8 @@ find_claimer(Claimer *claimer, const char *queue_name, const char *group,
 
 /* Adds task-running for these runs. */
 static void
-announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n, int32 worker)
+claim_announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n,
+			   int32 worker)
 {
 	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
 		return;
@@ -124,7 +125,7 @@ end_of_claim(int32 policy, int32 queue, TimestampTz now)
  * does, or not before the deadline.
  */
 static TimestampTz
-end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
+claim_end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
 {
 	int64 timeout = tq_policy_get(policy)->run_timeout;
 	TimestampTz end = timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
@@ -148,7 +149,7 @@ set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
 	for (int i = 0; i < n; i++)
 	{
 		TqClaimed *run = &claimed[i];
-		TimestampTz end = end_of_run(run->policy, run->deadline, now);
+		TimestampTz end = claim_end_of_run(run->policy, run->deadline, now);
 
 		run->taken_until = end_of_claim(run->policy, queue, now);
 		claims[i].due = tq_policy_check_claim(now, run->taken_until, now);
@@ -178,7 +179,7 @@ start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		tq_count_claim((TqCountOwner){claimer->queue, claimed[i].group_id},
 					   claimed[i].claimable, now);
-	announce(&batch, claimed, n, claimer->seat.id);
+	claim_announce(&batch, claimed, n, claimer->seat.id);
 	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
 										claimed[0].taken_until, now))
 		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
@@ -323,7 +324,7 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
  * pending timeout is not over.
  */
 static bool
-is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
+claim_is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 {
 	TqRunDetail detail;
 	TimestampTz limit;
@@ -396,7 +397,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	now = tq_clock_now();
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
-	if (run.run_id == run_id && is_claimable(task, &run, now))
+	if (run.run_id == run_id && claim_is_claimable(task, &run, now))
 	{
 		if (!tq_limits_take(task->queue, 1, now, &allowance))
 			return false;

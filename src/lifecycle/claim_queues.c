@@ -167,8 +167,8 @@ refuse_pattern(const char *pattern)
 
 /* Adds a queue, unless an earlier element stands for it. */
 static void
-add_queue(TqQueueSet *set, const char *name, int32 number, int element,
-		  bool by_pattern)
+claim_queues_add_queue(TqQueueSet *set, const char *name, int32 number,
+					   int element, bool by_pattern)
 {
 	TqSetQueue *queue = &set->queues[set->n];
 
@@ -198,7 +198,8 @@ add_pattern(TqQueueSet *set, int element)
 												TQ_QUEUE_SET_MAX + 1, &found);
 
 	for (int i = 0; i < found; i++)
-		add_queue(set, queues[i].name, queues[i].id, element, true);
+		claim_queues_add_queue(set, queues[i].name, queues[i].id, element,
+							   true);
 }
 
 /* Finds the queues for which the elements of a set stand now. */
@@ -213,7 +214,8 @@ tq_queue_set_read(TqQueueSet *set)
 		if (is_pattern(element))
 			add_pattern(set, i);
 		else
-			add_queue(set, element, tq_queue_find(element), i, false);
+			claim_queues_add_queue(set, element, tq_queue_find(element), i,
+								   false);
 	}
 }
 
@@ -316,7 +318,7 @@ tq_set_lists_are_equal(const TqSetLists *a, const TqSetLists *b)
 #define BARRED_MS 1000 /* interval of looks whether a quarantine is over */
 
 /* A claim in progress. */
-typedef struct Try
+typedef struct ClaimQueuesTry
 {
 	TqQueueSet *set;
 	const char *group;
@@ -330,7 +332,7 @@ typedef struct Try
 	TimestampTz again; /* when there may be some without a wake-up; 0: not */
 	bool is_barred;    /* in quarantine in some of the queues */
 	bool passed_on;    /* a wake-up that could not be used */
-} Try;
+} ClaimQueuesTry;
 
 /* ---- one try ---- */
 
@@ -340,7 +342,7 @@ typedef struct Try
  * whether it is to be inserted.
  */
 static bool
-look_at(Try *try, TqSetQueue *queue, TimestampTz now)
+claim_queues_look_at(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
 {
 	TimestampTz again = 0;
 	TqWorkerSeat seat;
@@ -362,7 +364,7 @@ look_at(Try *try, TqSetQueue *queue, TimestampTz now)
 
 /* Inserts the worker in those queues where it is new and may claim. */
 static void
-insert_worker(Try *try)
+insert_worker(ClaimQueuesTry *try)
 {
 	int order[TQ_QUEUE_SET_MAX];
 	TqWorkerSeat seat;
@@ -378,20 +380,20 @@ insert_worker(Try *try)
 }
 
 static void
-look_at_queues(Try *try)
+look_at_queues(ClaimQueuesTry *try)
 {
 	TimestampTz now = tq_clock_now();
 	bool is_new = false;
 
 	for (int i = 0; i < try->set->n; i++)
-		is_new |= look_at(try, &try->set->queues[i], now);
+		is_new |= claim_queues_look_at(try, &try->set->queues[i], now);
 	if (is_new)
 		insert_worker(try);
 }
 
 /* Claims up to max runs of one queue; returns how many. */
 static int
-claim_from(Try *try, TqSetQueue *queue, int max)
+claim_from(ClaimQueuesTry *try, TqSetQueue *queue, int max)
 {
 	TimestampTz again;
 	int found;
@@ -432,7 +434,7 @@ claimed_of(const TqSetQueue *queues, int n)
  * shared equally.  Returns how many queues may have more than that.
  */
 static int
-claim_shares(Try *try, TqSetQueue *queues, int n, int sharing)
+claim_shares(ClaimQueuesTry *try, TqSetQueue *queues, int n, int sharing)
 {
 	int total = try->max - try->found + claimed_of(queues, n);
 	int more = total % sharing;
@@ -457,7 +459,7 @@ claim_shares(Try *try, TqSetQueue *queues, int n, int sharing)
  * shared out among those that have more, until there are enough.
  */
 static void
-claim_in_turns(Try *try, TqSetQueue *queues, int n)
+claim_in_turns(ClaimQueuesTry *try, TqSetQueue *queues, int n)
 {
 	int sharing = 0;
 
@@ -484,7 +486,7 @@ length_of_element(const TqQueueSet *set, int first)
  * for the row, or the wake-up was for a new name.
  */
 static void
-pass_on(Try *try)
+pass_on(ClaimQueuesTry *try)
 {
 	int32 number;
 
@@ -502,7 +504,7 @@ pass_on(Try *try)
 
 /* Tries once, with the queues of the set as it was read. */
 static bool
-claim(Try *try)
+claim_queues_claim(ClaimQueuesTry *try)
 {
 	TqQueueSet *set = try->set;
 	int n;
@@ -532,14 +534,14 @@ claim(Try *try)
  * previous try.
  */
 static bool
-claim_again(Try *try, MemoryContext memory)
+claim_queues_claim_again(ClaimQueuesTry *try, MemoryContext memory)
 {
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	bool found;
 
 	MemoryContextReset(memory);
 	tq_queue_set_read(try->set);
-	found = claim(try);
+	found = claim_queues_claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;
 }
@@ -549,7 +551,7 @@ claim_again(Try *try, MemoryContext memory)
  * queues by then, or a wake-up was passed on, does both again.
  */
 static bool
-enter_and_claim(Try *try, MemoryContext memory)
+claim_queues_enter_and_claim(ClaimQueuesTry *try, MemoryContext memory)
 {
 	TqSetLists lists = tq_queue_set_lists(try->set);
 	TqSetLists entered;
@@ -559,7 +561,7 @@ enter_and_claim(Try *try, MemoryContext memory)
 		entered = lists;
 		try->passed_on = false;
 		tq_wait_enter(&try->wait, entered.numbers, entered.n);
-		if (claim_again(try, memory))
+		if (claim_queues_claim_again(try, memory))
 			return true;
 		lists = tq_queue_set_lists(try->set);
 	} while (try->passed_on || !tq_set_lists_are_equal(&lists, &entered));
@@ -568,13 +570,13 @@ enter_and_claim(Try *try, MemoryContext memory)
 
 /* Sleeps and tries until there are runs or the time is over. */
 static void
-claim_in_time(Try *try)
+claim_queues_claim_in_time(ClaimQueuesTry *try)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq claim queues",
 												 ALLOCSET_DEFAULT_SIZES);
 
-	while (!enter_and_claim(try, memory))
+	while (!claim_queues_enter_and_claim(try, memory))
 	{
 		if (!tq_wait_tried(&try->wait) &&
 			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
@@ -586,7 +588,7 @@ claim_in_time(Try *try)
 
 /* Returns where the queues of this call begin, each time at the next one. */
 static uint32
-next_turn(void)
+claim_queues_next_turn(void)
 {
 	static bool has_begun = false;
 	static uint32 turn;
@@ -599,7 +601,7 @@ next_turn(void)
 
 /* Takes over the wake-up of an earlier wait_for_work(). */
 static void
-take_over(Try *try)
+take_over(ClaimQueuesTry *try)
 {
 	TqSetLists lists = tq_queue_set_lists(try->set);
 
@@ -611,7 +613,7 @@ take_over(Try *try)
  * nothing.  Inserts no new queue if others have.
  */
 static void
-note_seen(const Try *try)
+note_seen(const ClaimQueuesTry *try)
 {
 	int order[TQ_QUEUE_SET_MAX];
 
@@ -635,21 +637,21 @@ TqClaim *
 tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 				const char *worker_id, int max, int64 wait_ms, int *found)
 {
-	Try try = {.set = set,
-			   .group = worker_group,
-			   .id = worker_id,
-			   .max = max,
-			   .turn = next_turn(),
-			   .takes_turns = takes_turns};
+	ClaimQueuesTry try = {.set = set,
+						  .group = worker_group,
+						  .id = worker_id,
+						  .max = max,
+						  .turn = claim_queues_next_turn(),
+						  .takes_turns = takes_turns};
 
 	tq_wait_begin(&try.wait, wait_ms);
 	tq_queue_set_read(set);
 	take_over(&try);
-	if (!claim(&try))
+	if (!claim_queues_claim(&try))
 	{
 		(void) tq_wait_tried(&try.wait);
 		if (wait_ms > 0)
-			claim_in_time(&try);
+			claim_queues_claim_in_time(&try);
 	}
 	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);

@@ -32,7 +32,7 @@
 #include "lifecycle.h"
 
 /* A claim in progress. */
-typedef struct Try
+typedef struct ClaimWaitTry
 {
 	const char *queue;
 	const char *group;
@@ -44,7 +44,7 @@ typedef struct Try
 	int found;
 	TimestampTz again; /* when there may be some without a wake-up; 0: not */
 	bool barred;       /* in quarantine */
-} Try;
+} ClaimWaitTry;
 
 /*
  * Returns whether a try of a waiting session can find anything.  A worker in
@@ -54,7 +54,7 @@ typedef struct Try
  * create the very task that is waited for, would wait for this transaction.
  */
 static bool
-may_find(Try *try)
+may_find(ClaimWaitTry *try)
 {
 	int32 queue = tq_queue_find(try->queue);
 	TimestampTz now = tq_clock_now();
@@ -71,7 +71,7 @@ may_find(Try *try)
 
 /* Tries once. */
 static bool
-claim(Try *try)
+claim_wait_claim(ClaimWaitTry *try)
 {
 	try->found = 0;
 	try->again = 0;
@@ -88,7 +88,7 @@ claim(Try *try)
  * the statement may have begun long ago.
  */
 static void
-check_rights(const Try *try)
+check_rights(const ClaimWaitTry *try)
 {
 	AcceptInvalidationMessages();
 	tq_require_claim("claim-work", try->queue, try->group, try->id);
@@ -99,14 +99,14 @@ check_rights(const Try *try)
  * needs no more memory than one try.
  */
 static bool
-claim_again(Try *try, MemoryContext memory)
+claim_wait_claim_again(ClaimWaitTry *try, MemoryContext memory)
 {
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	bool found;
 
 	MemoryContextReset(memory);
 	check_rights(try);
-	found = claim(try);
+	found = claim_wait_claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;
 }
@@ -117,7 +117,7 @@ claim_again(Try *try, MemoryContext memory)
  * both again.
  */
 static bool
-enter_and_claim(Try *try, MemoryContext memory)
+claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 {
 	int32 queue;
 
@@ -126,7 +126,7 @@ enter_and_claim(Try *try, MemoryContext memory)
 		queue = tq_queue_find(try->queue);
 		if (!try->barred)
 			tq_wait_enter(&try->wait, &queue, 1);
-		if (claim_again(try, memory))
+		if (claim_wait_claim_again(try, memory))
 			return true;
 	} while (queue == 0 && tq_queue_find(try->queue) != 0);
 	return false;
@@ -134,13 +134,13 @@ enter_and_claim(Try *try, MemoryContext memory)
 
 /* Sleeps and tries until there are runs or the time is over. */
 static void
-claim_in_time(Try *try)
+claim_wait_claim_in_time(ClaimWaitTry *try)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq claim wait",
 												 ALLOCSET_DEFAULT_SIZES);
 
-	while (!enter_and_claim(try, memory))
+	while (!claim_wait_enter_and_claim(try, memory))
 	{
 		/*
 		 * If the session was woken and the run is gone, it enters the wait
@@ -178,10 +178,10 @@ TqClaim *
 tq_claim_wait(const char *queue, const char *worker_group,
 			  const char *worker_id, int max, int64 wait_ms, int *found)
 {
-	Try try = {.queue = queue,
-			   .group = worker_group,
-			   .id = worker_id,
-			   .max = max};
+	ClaimWaitTry try = {.queue = queue,
+						.group = worker_group,
+						.id = worker_id,
+						.max = max};
 	int32 number;
 
 	if (wait_ms == 0 && !tq_wait_has_wakeup())
@@ -189,11 +189,11 @@ tq_claim_wait(const char *queue, const char *worker_group,
 	number = tq_queue_find(queue);
 	tq_wait_begin(&try.wait, wait_ms);
 	try.waits = tq_wait_take_over(&try.wait, &number, 1) || wait_ms > 0;
-	if (!claim(&try))
+	if (!claim_wait_claim(&try))
 	{
 		(void) tq_wait_tried(&try.wait);
 		if (wait_ms > 0)
-			claim_in_time(&try);
+			claim_wait_claim_in_time(&try);
 	}
 	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);
@@ -241,7 +241,7 @@ look_at_run(const Stay *stay, TqRun *run)
 
 /* Looks once more.  Resets the memory of the previous look. */
 static void
-look_again(const Stay *stay, MemoryContext memory)
+claim_wait_look_again(const Stay *stay, MemoryContext memory)
 {
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	TqTask task;
@@ -268,9 +268,9 @@ longest_stay(const TqTask *task, const TqRun *run, int64 wait_ms)
 }
 
 /*
- * Waits while the run is running by its worker, for at most wait_ms milliseconds
- * and half of what is left of the claim.  Raises the error of a reclaim as soon
- * as the run is not.  Locks and writes nothing.
+ * Waits while the run is running by its worker, for at most wait_ms
+ * milliseconds and half of what is left of the claim.  Raises the error of a
+ * reclaim as soon as the run is not.  Locks and writes nothing.
  */
 void
 tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
@@ -292,7 +292,7 @@ tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
 	do
 	{
 		tq_wait_enter(&wait, &number, 1);
-		look_again(&stay, memory);
+		claim_wait_look_again(&stay, memory);
 	} while (tq_wait_tried(&wait) ||
 			 tq_wait_sleep(&wait, TQ_WAIT_FOR_TASK) != TQ_WAKEUP_OVER);
 	tq_wait_end(&wait);

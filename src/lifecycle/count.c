@@ -43,7 +43,7 @@ StaticAssertDecl((int) TQ_QUEUE_UNSCHEDULED == (int) TQ_GROUP_UNSCHEDULED &&
 				 "a gauge has one number");
 
 static void
-add_gauge(TqCountOwner owner, int gauge, int by)
+count_add_gauge(TqCountOwner owner, int gauge, int by)
 {
 	tq_count(TQ_COUNTED_QUEUE, owner.queue, gauge, by);
 	tq_count(TQ_COUNTED_GROUP, owner.group_id, gauge, by);
@@ -68,22 +68,22 @@ tq_count_created(const TqTask *task)
 void
 tq_count_unscheduled(const TqTask *task)
 {
-	add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, 1);
+	count_add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, 1);
 }
 
 /* Counts a row that was deleted from unscheduled. */
 void
 tq_count_scheduled(const TqTask *task)
 {
-	add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, -1);
+	count_add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, -1);
 }
 
 /* Counts a run that was inserted into pending or delayed. */
 void
 tq_count_start(const TqTask *task, bool is_delayed)
 {
-	add_gauge(tq_count_owner(task),
-			  is_delayed ? TQ_QUEUE_DELAYED : TQ_QUEUE_PENDING, 1);
+	count_add_gauge(tq_count_owner(task),
+					is_delayed ? TQ_QUEUE_DELAYED : TQ_QUEUE_PENDING, 1);
 }
 
 /* Counts a run that was moved from delayed to pending. */
@@ -92,16 +92,16 @@ tq_count_visible(const TqPending *run)
 {
 	TqCountOwner owner = {run->queue, run->group_id};
 
-	add_gauge(owner, TQ_QUEUE_DELAYED, -1);
-	add_gauge(owner, TQ_QUEUE_PENDING, 1);
+	count_add_gauge(owner, TQ_QUEUE_DELAYED, -1);
+	count_add_gauge(owner, TQ_QUEUE_PENDING, 1);
 }
 
 /* Counts a claim, and how long the run has waited since it was claimable. */
 void
 tq_count_claim(TqCountOwner owner, TimestampTz claimable, TimestampTz now)
 {
-	add_gauge(owner, TQ_QUEUE_PENDING, -1);
-	add_gauge(owner, TQ_QUEUE_RUNNING, 1);
+	count_add_gauge(owner, TQ_QUEUE_PENDING, -1);
+	count_add_gauge(owner, TQ_QUEUE_RUNNING, 1);
 	add_total(owner, TQ_QUEUE_CLAIMED);
 	add_total(owner,
 			  TQ_QUEUE_WAITED + tq_histogram_bucket((now - claimable) / 1000));
@@ -111,7 +111,7 @@ tq_count_claim(TqCountOwner owner, TimestampTz claimable, TimestampTz now)
 void
 tq_count_deferred(const TqTask *task)
 {
-	add_gauge(tq_count_owner(task), TQ_QUEUE_RUNNING, -1);
+	count_add_gauge(tq_count_owner(task), TQ_QUEUE_RUNNING, -1);
 }
 
 /* ---- the end of a run ---- */
@@ -181,7 +181,7 @@ add_final(int64 group, const TqRun *run, int32 policy, int by)
 void
 tq_count_replaced(const TqTask *task, const TqRun *run)
 {
-	add_gauge(tq_count_owner(task), gauge_of(run->location), -1);
+	count_add_gauge(tq_count_owner(task), gauge_of(run->location), -1);
 }
 
 /*
@@ -195,7 +195,7 @@ tq_count_end(TqCountOwner owner, const TqRun *run, int32 policy,
 	int gauge = gauge_of(run->location);
 	int64 bad;
 
-	add_gauge(owner, gauge, -1);
+	count_add_gauge(owner, gauge, -1);
 	add_total(owner, TQ_QUEUE_ENDED + run->reason);
 	if (is_retried)
 		add_total(owner, TQ_QUEUE_RETRIED);

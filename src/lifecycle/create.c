@@ -99,8 +99,8 @@ batch_task_of(const TqTaskDefinition *definition, int dependency,
  * Raises the error that names a cycle among the tasks that are still blocked.
  */
 static void
-refuse_cycle(const TqTaskDefinition *tasks, const int *blocked_by, int start,
-			 int n, HTAB *batch_tasks)
+create_refuse_cycle(const TqTaskDefinition *tasks, const int *blocked_by,
+					int start, int n, HTAB *batch_tasks)
 {
 	StringInfoData names;
 	bool *seen = palloc0(sizeof(bool) * n);
@@ -183,7 +183,7 @@ sort_by_dependency(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 	for (int i = 0; i < n && filled < n; i++)
 	{
 		if (blocked_by[i] > 0)
-			refuse_cycle(tasks, blocked_by, i, n, batch_tasks);
+			create_refuse_cycle(tasks, blocked_by, i, n, batch_tasks);
 	}
 	return order;
 }
@@ -387,23 +387,23 @@ compare_group(const void *a, const void *b, void *tasks)
 }
 
 static int
-compare_slug(const void *a, const void *b, void *tasks)
+create_compare_slug(const void *a, const void *b, void *tasks)
 {
 	return tq_slug_compare(&task_at(tasks, a)->named.task.task_id,
 						   &task_at(tasks, b)->named.task.task_id);
 }
 
 static int *
-places_sorted(const TqTaskDefinition *tasks, int n,
-			  qsort_arg_comparator compare)
+positions_sorted(const TqTaskDefinition *tasks, int n,
+				 qsort_arg_comparator compare)
 {
-	int *places = palloc(sizeof(int) * n);
+	int *positions = palloc(sizeof(int) * n);
 
 	for (int i = 0; i < n; i++)
-		places[i] = i;
-	qsort_arg(places, n, sizeof(int), compare,
+		positions[i] = i;
+	qsort_arg(positions, n, sizeof(int), compare,
 			  unconstify(TqTaskDefinition *, tasks));
-	return places;
+	return positions;
 }
 
 static bool
@@ -467,7 +467,7 @@ is_any_joining(const TqTaskDefinition *tasks, int n)
  * could each wait for the task of the other.
  */
 static bool
-lock_all_groups(const TqTaskDefinition *tasks, const int *places, int n)
+lock_all_groups(const TqTaskDefinition *tasks, const int *positions, int n)
 {
 	const TqNamedTask *last = NULL;
 	int joined = 0;
@@ -475,7 +475,7 @@ lock_all_groups(const TqTaskDefinition *tasks, const int *places, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqNamedTask *named = &tasks[places[i]].named;
+		const TqNamedTask *named = &tasks[positions[i]].named;
 
 		if (is_in_own_group(named))
 		{
@@ -496,32 +496,33 @@ lock_all_groups(const TqTaskDefinition *tasks, const int *places, int n)
 static void
 join_groups(TqTaskDefinition *tasks, int n)
 {
-	int *places;
+	int *positions;
 	bool all_locked;
 	int end;
 
 	if (!is_any_joining(tasks, n))
 		return;
-	places = places_sorted(tasks, n, compare_group);
-	all_locked = lock_all_groups(tasks, places, n);
+	positions = positions_sorted(tasks, n, compare_group);
+	all_locked = lock_all_groups(tasks, positions, n);
 	for (int start = 0; start < n; start = end)
 	{
 		Span span = {NULL, 0, false};
 		int64 id;
 
-		for (end = start; end < n && compare_group(&places[start],
-												   &places[end], tasks) == 0;
+		for (end = start;
+			 end < n &&
+			 compare_group(&positions[start], &positions[end], tasks) == 0;
 			 end++)
-			add_to_span(&span, &tasks[places[end]].named);
+			add_to_span(&span, &tasks[positions[end]].named);
 		if (!all_locked)
-			tq_group_lock(&tasks[places[start]].named.group_slug,
+			tq_group_lock(&tasks[positions[start]].named.group_slug,
 						  span.has_own);
 		if (span.joining == NULL)
 			continue;
 		id = tq_group_join(span.joining, span.latest);
 		for (int i = start; i < end; i++)
 		{
-			TqNamedTask *named = &tasks[places[i]].named;
+			TqNamedTask *named = &tasks[positions[i]].named;
 
 			if (!is_in_own_group(named))
 				named->task.group_id = id;
@@ -530,7 +531,7 @@ join_groups(TqTaskDefinition *tasks, int n)
 }
 
 static int
-compare_queue(const void *a, const void *b, void *tasks)
+create_compare_queue(const void *a, const void *b, void *tasks)
 {
 	return strcmp(task_at(tasks, a)->named.queue_name,
 				  task_at(tasks, b)->named.queue_name);
@@ -543,14 +544,15 @@ compare_queue(const void *a, const void *b, void *tasks)
 static void
 intern_queues(TqTaskDefinition *tasks, int n)
 {
-	int *places = places_sorted(tasks, n, compare_queue);
+	int *positions = positions_sorted(tasks, n, create_compare_queue);
 
 	for (int i = 0; i < n; i++)
 	{
-		TqNamedTask *named = &tasks[places[i]].named;
+		TqNamedTask *named = &tasks[positions[i]].named;
 
-		if (i > 0 && compare_queue(&places[i - 1], &places[i], tasks) == 0)
-			named->task.queue = tasks[places[i - 1]].named.task.queue;
+		if (i > 0 &&
+			create_compare_queue(&positions[i - 1], &positions[i], tasks) == 0)
+			named->task.queue = tasks[positions[i - 1]].named.task.queue;
 		else
 			named->task.queue = tq_queue_intern(named->queue_name);
 	}
@@ -576,11 +578,11 @@ compare_policy(const void *a, const void *b, void *tasks)
 static void
 intern_policies(TqTaskDefinition *tasks, int n)
 {
-	int *places = places_sorted(tasks, n, compare_policy);
+	int *positions = positions_sorted(tasks, n, compare_policy);
 
 	for (int i = 0; i < n; i++)
 	{
-		TqTaskDefinition *definition = &tasks[places[i]];
+		TqTaskDefinition *definition = &tasks[positions[i]];
 
 		if (definition->given_policy != NULL)
 			definition->named.task.policy = tq_policy_intern(
@@ -622,7 +624,7 @@ static int64
 insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 			 TqBatchTask **batch)
 {
-	int *places = places_sorted(tasks, n, compare_slug);
+	int *positions = positions_sorted(tasks, n, create_compare_slug);
 	const TqTaskDefinition **sorted = palloc(sizeof(TqTaskDefinition *) * n);
 	bool *is_new = palloc(sizeof(bool) * n);
 	TqStored *stored = NULL;
@@ -630,15 +632,15 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 	int own = 0;
 
 	for (int i = 0; i < n; i++)
-		sorted[i] = &tasks[places[i]];
+		sorted[i] = &tasks[positions[i]];
 	tq_tasks_insert(sorted, n, is_new);
 	for (int i = 0; i < n; i++)
 	{
-		TqTaskDefinition *definition = &tasks[places[i]];
+		TqTaskDefinition *definition = &tasks[positions[i]];
 
 		while (!is_new[i] && !adopt_existing(&stored, definition, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
-		batch[places[i]]->is_new = is_new[i];
+		batch[positions[i]]->is_new = is_new[i];
 		/*
 		 * No other session can know an id that this call has just generated,
 		 * so such a task needs no check of its group.
@@ -790,14 +792,15 @@ check_left_out(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
 
 /*
  * Writes the dependencies of each new task, its row in unscheduled or its
- * pending run, and the timer of its deadline.  Appends task-defined and, for pending tasks, task-pending.
- * Tasks that existed already get their messages again, because a client that
- * repeats a call may not know the outcome of the first one.
+ * pending run, and the timer of its deadline.  Appends task-defined and, for
+ * pending tasks, task-pending. Tasks that existed already get their messages
+ * again, because a client that repeats a call may not know the outcome of the
+ * first one.
  */
 static void
-place_tasks(TqTaskDefinition *tasks, const int *order, int n,
-			HTAB *batch_tasks, TqBatchTask **batch, const TqUnique *unique,
-			TimestampTz now)
+position_tasks(TqTaskDefinition *tasks, const int *order, int n,
+			   HTAB *batch_tasks, TqBatchTask **batch, const TqUnique *unique,
+			   TimestampTz now)
 {
 	int nreplaced = 0;
 	const int64 *replaced = unique != NULL
@@ -839,14 +842,14 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 static void
 check_groups(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
 {
-	int *places = places_sorted(tasks, n, compare_group);
+	int *positions = positions_sorted(tasks, n, compare_group);
 	int64 checked = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqNamedTask *named = &tasks[places[i]].named;
+		const TqNamedTask *named = &tasks[positions[i]].named;
 
-		if (!batch[places[i]]->is_new || is_in_own_group(named) ||
+		if (!batch[positions[i]]->is_new || is_in_own_group(named) ||
 			named->task.group_id == checked)
 			continue;
 		tq_group_check_size(named);
@@ -874,8 +877,8 @@ create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
 	if (left_out != NULL)
 		check_left_out(tasks, n, batch, left_out);
 	insert_keys(tasks, n, batch);
-	place_tasks(tasks, order, n, batch_tasks, batch,
-				left_out != NULL ? left_out->unique : NULL, now);
+	position_tasks(tasks, order, n, batch_tasks, batch,
+				   left_out != NULL ? left_out->unique : NULL, now);
 	if (tq_max_group_tasks > 0)
 		check_groups(tasks, n, batch);
 	return created;

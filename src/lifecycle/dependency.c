@@ -189,7 +189,8 @@ lock_with_others(ExternalDependency **externals, int n, const int64 *others,
 /*
  * Finds and locks all tasks that these new tasks require, for
  * tq_dependency_track(), and these others; returns NULL if there is none.  One
- * call does it for all new tasks, so that the order of locks is always the same.
+ * call does it for all new tasks, so that the order of locks is always the
+ * same.
  */
 HTAB *
 tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
@@ -379,7 +380,7 @@ tq_dependency_add(const TqTaskDefinition *definition, HTAB *batch_tasks,
  * dependent locked, and returns how many tasks are left.
  */
 static int
-try_lock(int64 *tasks, int n)
+dependency_try_lock(int64 *tasks, int n)
 {
 	int nnear;
 	int nlocked;
@@ -431,7 +432,7 @@ tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
 	}
 	if (nfinals == 0)
 		return;
-	nfinals = try_lock(finals, nfinals);
+	nfinals = dependency_try_lock(finals, nfinals);
 	held->n = 0;
 	for (int i = 0; i < n; i++)
 	{
@@ -470,7 +471,7 @@ look_back(TqMet *met, const TqHistoryRun *runs, int n, int run_id,
  * not be read yet, because report.c reads no more of a task than it needs.
  */
 static int32
-policy_of(const TqFinal *final)
+dependency_policy_of(const TqFinal *final)
 {
 	int found = 1;
 	const TqTask *task = final->task != NULL
@@ -505,7 +506,7 @@ what_is_met(const TqFinal *finals, int n)
 			TqHistoryRun *runs = tq_runs_history(&run->task, 1, false, &found);
 
 			look_back(&met[i], runs, found, run->run_id,
-					  policy_of(&finals[i]));
+					  dependency_policy_of(&finals[i]));
 		}
 	}
 	return met;

@@ -7,16 +7,16 @@
  * limited, have a gate in common.  A run of such a task does not go to
  * tq_internal.pending, where claims look, but is parked: it goes to
  * tq_internal.delayed, visible at infinity.  The step "admit" of maintenance
- * moves it on when its gates let it pass, the serial one first.  So a claim never
- * meets a run that it may not have, and costs nothing more, however many wait.
+ * moves it on when its gates let it pass, the serial one first.  So a claim
+ * never meets a run that it may not have, and costs nothing more, however many
+ * wait.
  *
- * Clients
- * -------
- * A transaction in which something happens to such a task inserts a timer of the
- * task that is due at once, and the row of the task in gate_member if it has
- * none: when a run of it is parked or delayed, when it is resolved, when it is
- * deleted.  It takes no lock that another transaction with the same key takes,
- * so that tasks with one key are created and resolved side by side.
+ * Clients ------- A transaction in which something happens to such a task
+ * inserts a timer of the task that is due at once, and the row of the task in
+ * gate_member if it has none: when a run of it is parked or delayed, when it is
+ * resolved, when it is deleted.  It takes no lock that another transaction with
+ * the same key takes, so that tasks with one key are created and resolved side
+ * by side.
  *
  * The step
  * --------
@@ -26,24 +26,25 @@
  * where its current run is, and then at its gates:
  *
  *	serial		if no member is admitted, the first one is, in order of creation
- *	concurrency	as many of those that are ready as there are places free; a
+ *	concurrency	as many of those that are ready as there are positions free; a
  *				member is admitted from when it can be claimed until its run
  *				ends or is deferred
  *
- * Nothing is missed: a transaction that changes where a task is commits its timer
- * too.  If the step's snapshot does not show the change, a later pass takes the
- * timer.  Until then the member counts as what it was: it may hold a place too
- * long, never too short.  A place is given away only by the step, which moves the
- * run in the same transaction; if that is rolled back, so is all of it.
+ * Nothing is missed: a transaction that changes where a task is commits its
+ * timer too.  If the step's snapshot does not show the change, a later pass
+ * takes the timer.  Until then the member counts as what it was: it may hold a
+ * position too long, never too short.  A position is given away only by the
+ * step, which moves the run in the same transaction; if that is rolled back, so
+ * is all of it.
  *
  * The timer of a task leads to the gates of which it is a member.  A pass that
- * removes a member for another reason than its timer looks at the gate itself, or
- * inserts a timer of a member that waits there.
+ * removes a member for another reason than its timer looks at the gate itself,
+ * or inserts a timer of a member that waits there.
  *
  * A rerun finds its task still a member, and the step may remove that before it
  * sees the rerun, from one of its gates or from both.  Then the task is parked,
- * and no member of a gate that it has to pass.  The timer of the rerun brings the
- * step there, which makes it a member again.
+ * and no member of a gate that it has to pass.  The timer of the rerun brings
+ * the step there, which makes it a member again.
  */
 #include "postgres.h"
 
@@ -101,7 +102,7 @@ tq_gate_may_have(const TqTask *task)
 
 /* Has the step look at the gates of these tasks, at once. */
 static void
-look_at(const int64 *tasks, int n, TimestampTz now)
+gate_look_at(const int64 *tasks, int n, TimestampTz now)
 {
 	tq_timer_insert(TQ_TIMER_GATE, now, tasks, n);
 }
@@ -136,14 +137,14 @@ tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now)
 													  : TQ_GATE_NOT_READY};
 	}
 	tq_gates_insert(entries, count);
-	look_at(tasks, count, now);
+	gate_look_at(tasks, count, now);
 }
 
 /* Has the gates looked at of tasks that were resolved or deleted. */
 void
 tq_gates_leave(const int64 *tasks, int n, TimestampTz now)
 {
-	look_at(tasks, n, now);
+	gate_look_at(tasks, n, now);
 }
 
 /* Has the gates of these tasks looked at, because their priority has changed. */
@@ -152,7 +153,7 @@ tq_gates_priority_changed(const int64 *tasks, int n, TimestampTz now)
 {
 	int64 *members = tq_gates_with(tasks, n, &n);
 
-	look_at(members, n, now);
+	gate_look_at(members, n, now);
 }
 
 /* Has the gates of a queue looked at, because their limits may have changed. */
@@ -162,13 +163,13 @@ tq_gates_settings_changed(int32 queue, TimestampTz now)
 	int n;
 	int64 *tasks = tq_gate_one_of_each(queue, TQ_KEY_CONCURRENCY, &n);
 
-	look_at(tasks, n, now);
+	gate_look_at(tasks, n, now);
 }
 
 /* ---- the step ---- */
 
 /* What a pass does. */
-typedef struct Pass
+typedef struct GatePass
 {
 	TimestampTz now;
 	TqGate *gates; /* of concurrency keys, to be looked at */
@@ -178,11 +179,11 @@ typedef struct Pass
 	int room;     /* for both */
 	int64 *again; /* tasks that another session has locked */
 	int nagain;
-} Pass;
+} GatePass;
 
 /* Makes room for another gate, and another run. */
 static void
-make_room(Pass *pass)
+gate_make_room(GatePass *pass)
 {
 	int most = Max(Max(pass->ngates, pass->nreleased), pass->nagain);
 
@@ -204,14 +205,14 @@ is_same_gate(const TqGate *a, const TqGate *b)
 
 /* Has a gate of a concurrency key looked at later in this pass. */
 static void
-add_gate(Pass *pass, const TqGate *gate)
+add_gate(GatePass *pass, const TqGate *gate)
 {
 	for (int i = 0; i < pass->ngates; i++)
 	{
 		if (is_same_gate(&pass->gates[i], gate))
 			return;
 	}
-	make_room(pass);
+	gate_make_room(pass);
 	pass->gates[pass->ngates++] = *gate;
 }
 
@@ -254,16 +255,16 @@ where_is(int64 task, TqRun *run)
 
 /* Moves a parked run to pending; returns false if its task is locked. */
 static bool
-release(Pass *pass, int64 task)
+release(GatePass *pass, int64 task)
 {
 	TqPending *row;
 
-	make_room(pass);
+	gate_make_room(pass);
 	row = &pass->released[pass->nreleased];
 	if (tq_delayed_take_one(task, row))
 	{
 		if (row->run_id == 0)
-			row->seq = task; /* its place in the queue by its creation */
+			row->seq = task; /* its position in the queue by its creation */
 		tq_pending_insert(row, 1);
 		tq_count_visible(row);
 		pass->nreleased++;
@@ -285,7 +286,7 @@ holds(int64 task)
 	return found && tq_policy_get(core.policy)->serial_holds;
 }
 
-/* Returns the place of a task at the gate of its concurrency key, or NULL. */
+/* Returns the position of a task at the gate of its concurrency key, or NULL. */
 static TqGateMember *
 concurrency_of(int64 task)
 {
@@ -362,7 +363,7 @@ refresh(TqGateMember *member)
 
 /* Lets a parked task go on that has passed the gate of its serial key. */
 static void
-go_on(Pass *pass, int64 task)
+go_on(GatePass *pass, int64 task)
 {
 	TqGateMember *member = concurrency_of(task);
 
@@ -380,7 +381,7 @@ go_on(Pass *pass, int64 task)
  * admits the first one if there is none that was.
  */
 static void
-look_at_serial(Pass *pass, const TqGate *gate)
+look_at_serial(GatePass *pass, const TqGate *gate)
 {
 	for (;;)
 	{
@@ -463,7 +464,8 @@ forget_ended(const TqGate *gate, TimestampTz since)
  * the gate looked at again when there may be some.
  */
 static int
-free_by_rate(Pass *pass, const TqGate *gate, const TqQueueSettings *settings)
+free_by_rate(GatePass *pass, const TqGate *gate,
+			 const TqQueueSettings *settings)
 {
 	TimestampTz since = tq_clock_add_ms(pass->now,
 										-settings->key_rate_interval);
@@ -493,18 +495,18 @@ free_by_rate(Pass *pass, const TqGate *gate, const TqQueueSettings *settings)
 
 /* Returns how many members of a gate may pass. */
 static int
-free_places(Pass *pass, const TqGate *gate)
+free_positions(GatePass *pass, const TqGate *gate)
 {
 	TqQueueSettings settings = *tq_queue_settings(gate->queue);
-	int places = EVERY_TASK;
+	int positions = EVERY_TASK;
 
 	if (settings.key_concurrent_limit > 0)
-		places = (int) Max(settings.key_concurrent_limit -
-							   tq_gate_count(gate, TQ_GATE_ADMITTED),
-						   0);
-	if (settings.key_rate_count > 0 && places > 0)
-		places = Min(places, free_by_rate(pass, gate, &settings));
-	return Min(places, EVERY_TASK);
+		positions = (int) Max(settings.key_concurrent_limit -
+								  tq_gate_count(gate, TQ_GATE_ADMITTED),
+							  0);
+	if (settings.key_rate_count > 0 && positions > 0)
+		positions = Min(positions, free_by_rate(pass, gate, &settings));
+	return Min(positions, EVERY_TASK);
 }
 
 /*
@@ -513,28 +515,28 @@ free_places(Pass *pass, const TqGate *gate)
  * met may be removed.
  */
 static void
-look_again(const Pass *pass, const TqGate *gate)
+gate_look_again(const GatePass *pass, const TqGate *gate)
 {
 	int n;
 	const TqGateMember *waiting = tq_gate_members_in(gate, TQ_GATE_READY, 1,
 													 &n);
 
 	if (n > 0)
-		look_at(&waiting->task, 1, pass->now);
+		gate_look_at(&waiting->task, 1, pass->now);
 }
 
 /* Looks at the gate of a concurrency key: admits as many as may pass. */
 static void
-look_at_concurrency(Pass *pass, const TqGate *gate)
+look_at_concurrency(GatePass *pass, const TqGate *gate)
 {
-	int places = free_places(pass, gate);
+	int positions = free_positions(pass, gate);
 	int n = 0;
 	int nadmitted = 0;
 	int nlocked = pass->nagain;
 	TqGateMember *members = NULL;
 
-	if (places > 0)
-		members = tq_gate_members_in(gate, TQ_GATE_READY, places, &n);
+	if (positions > 0)
+		members = tq_gate_members_in(gate, TQ_GATE_READY, positions, &n);
 	for (int i = 0; i < n; i++)
 	{
 		TqRun run;
@@ -549,12 +551,12 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
 	}
 	nlocked = pass->nagain - nlocked;
 	/*
-	 * There may be more, or others in the places of those that were not there;
-	 * or the rate says when to look again.
+	 * There may be more, or others in the positions of those that were not
+	 * there; or the rate says when to look again.
 	 */
 	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n ||
 		(nadmitted > 0 && tq_queue_settings(gate->queue)->key_rate_count > 0))
-		look_again(pass, gate);
+		gate_look_again(pass, gate);
 }
 
 /*
@@ -562,7 +564,7 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
  * step has removed them meanwhile.  What has no gate any more goes on.
  */
 static void
-enter_strays(Pass *pass, const int64 *tasks, int n)
+enter_strays(GatePass *pass, const int64 *tasks, int n)
 {
 	TqTaskFinder finder = {NULL, NULL};
 	int64 *ids = tq_gate_strays(tasks, n, &n);
@@ -589,7 +591,7 @@ enter_strays(Pass *pass, const int64 *tasks, int n)
 
 /* Writes what follows a pass. */
 static void
-end_pass(const Pass *pass)
+end_pass(const GatePass *pass)
 {
 	tq_outbox_append_claimable(pass->released, pass->nreleased);
 	tq_timer_insert(TQ_TIMER_GATE, tq_clock_add_ms(pass->now, TQ_AGAIN_MS),
@@ -600,13 +602,13 @@ end_pass(const Pass *pass)
 int64
 tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 {
-	Pass pass = {.now = now, .room = 64};
+	GatePass pass = {.now = now, .room = 64};
 	TqGateMember *members;
 	int count;
 
 	if (!tq_gates_lock())
 	{
-		look_at(tasks, n, tq_clock_add_ms(now, TQ_AGAIN_MS));
+		gate_look_at(tasks, n, tq_clock_add_ms(now, TQ_AGAIN_MS));
 		return 0;
 	}
 	pass.gates = palloc(sizeof(TqGate) * pass.room);

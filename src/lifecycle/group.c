@@ -40,7 +40,7 @@ refuse_scheduler(const TqGroup *group, const char *scheduler_id)
  * may join it, and it is not sealed.
  */
 static void
-check_member(const TqGroup *group, const TqNamedTask *named)
+group_check_member(const TqGroup *group, const TqNamedTask *named)
 {
 	if (group->queue != named->task.queue)
 		tq_require_join(group->scheduler_id, tq_queue_name(group->queue));
@@ -57,8 +57,8 @@ check_member(const TqGroup *group, const TqNamedTask *named)
 
 /*
  * Returns the row of a group in *group, and inserts it if there is none: for
- * the first task that joins, and for a seal.  *new is the group as it is then, if
- * no task is named like it.  The caller holds the lock of the group.
+ * the first task that joins, and for a seal.  *new is the group as it is then,
+ * if no task is named like it.  The caller holds the lock of the group.
  */
 static void
 materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
@@ -116,7 +116,7 @@ tq_group_join(const TqNamedTask *named, TimestampTz latest_expires)
 	do
 	{
 		materialize(&named->group_slug, &new, &group);
-		check_member(&group, named);
+		group_check_member(&group, named);
 	} while (latest_expires > group.expires &&
 			 !tq_group_prolong(group.id,
 							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
@@ -136,7 +136,7 @@ check_own(const TqNamedTask *named)
 
 	if (tq_group_find(&task->task_id, &group) != TQ_GROUP_STORED)
 		return;
-	check_member(&group, named);
+	group_check_member(&group, named);
 	if (task->expires > group.expires)
 		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
 }

@@ -91,7 +91,7 @@ outcome_json(const TqSlug *slug, const TqProgress *progress)
 
 /* Returns whether no task of a group is unresolved, and counts its tasks. */
 static bool
-is_resolved(const TqSlug *slug, TqProgress *progress)
+group_callback_is_resolved(const TqSlug *slug, TqProgress *progress)
 {
 	TqGroup group;
 
@@ -103,7 +103,8 @@ is_resolved(const TqSlug *slug, TqProgress *progress)
 
 /* Reads the definition of the task of a callback. */
 static void
-read_definition(const TqCallback *callback, TqTaskDefinition *definition)
+group_callback_read_definition(const TqCallback *callback,
+							   TqTaskDefinition *definition)
 {
 	tq_definition_parse(&callback->task_id, &callback->definition->root,
 						definition);
@@ -117,7 +118,7 @@ create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 	TqTask *task = &new.named.task;
 	TimestampTz shift;
 
-	read_definition(callback, &new);
+	group_callback_read_definition(callback, &new);
 	shift = now - task->created;
 	task->created = now;
 	task->deadline += shift;
@@ -153,7 +154,7 @@ require_still(const void *arg)
 	const TqCallback *callback = arg;
 	TqTaskDefinition definition;
 
-	read_definition(callback, &definition);
+	group_callback_read_definition(callback, &definition);
 	tq_group_callback_require(&callback->task_group_id, &definition);
 }
 
@@ -186,7 +187,7 @@ tq_group_callback_require_cancel(const TqCallback *callback)
 	if (tq_access_assumed_client() == NULL &&
 		has_privs_of_role(tq_spi_caller(), callback->role))
 		return;
-	read_definition(callback, &definition);
+	group_callback_read_definition(callback, &definition);
 	tq_require_change("cancel-task", &definition.named);
 }
 
@@ -227,7 +228,7 @@ tq_group_callback_add(const TqSlug *group, TqTaskDefinition *definition,
 	if (!tq_callback_insert(&callback))
 		return;
 	tq_bucket_check_callback(group, &callback.task_id);
-	if (is_resolved(group, &progress))
+	if (group_callback_is_resolved(group, &progress))
 	{
 		create(&callback, &progress, now);
 		tq_callback_delete(callback.id);
@@ -254,7 +255,7 @@ tq_group_callback_try(int64 id, TimestampTz now)
 							tq_clock_add_ms(now, TQ_AGAIN_MS), &id, 1);
 		return false;
 	}
-	if (!is_resolved(&callback.task_group_id, &progress))
+	if (!group_callback_is_resolved(&callback.task_group_id, &progress))
 	{
 		look_later(&callback, now);
 		return false;

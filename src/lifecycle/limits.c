@@ -6,9 +6,9 @@
  * Decides how much a call may claim from a queue, or create in it.  limit_room.c
  * ensures that two transactions do not take the same slot, and counts claims.
  *
- * A claim takes slots for as many runs as it asks for, before it looks for them,
- * and gives back those for which it finds no run.  For a queue without settings
- * it asks for nothing.
+ * A claim takes slots for as many runs as it asks for, before it looks for
+ * them, and gives back those for which it finds no run.  For a queue without
+ * settings it asks for nothing.
  */
 #include "postgres.h"
 
@@ -88,7 +88,7 @@ request_of(int32 queue, int gauge, int limit, int min, int max)
 }
 
 static TqRate
-rate_of(int32 queue, const TqQueueSettings *settings)
+limits_rate_of(int32 queue, const TqQueueSettings *settings)
 {
 	if (!are_kept())
 		refuse_without_counters(queue);
@@ -104,7 +104,7 @@ rate_of(int32 queue, const TqQueueSettings *settings)
  * and where the worker has not reached it yet.  Returns whether it did.
  */
 static bool
-count_rows(void)
+limits_count_rows(void)
 {
 	static TimestampTz next = TQ_LONG_AGO;
 	TimestampTz now = tq_clock_real_now();
@@ -117,13 +117,13 @@ count_rows(void)
 
 /* Takes slots, after the rows were counted. */
 static TqRoom
-take(const TqRoomRequest *request, int *taken)
+limits_take(const TqRoomRequest *request, int *taken)
 {
 	TqRoom result;
 
 	tq_counts_apply_prepared();
 	result = tq_room_take(request, taken);
-	if (result == TQ_ROOM_UNKNOWN && count_rows())
+	if (result == TQ_ROOM_UNKNOWN && limits_count_rows())
 	{
 		tq_counts_apply_prepared();
 		result = tq_room_take(request, taken);
@@ -133,13 +133,13 @@ take(const TqRoomRequest *request, int *taken)
 
 /* Looks for slots, after the rows were counted. */
 static TqRoom
-look(const TqRoomRequest *request, int64 *rows)
+limits_look(const TqRoomRequest *request, int64 *rows)
 {
 	TqRoom result;
 
 	tq_counts_apply_prepared();
 	result = tq_room_look(request, rows);
-	if (result == TQ_ROOM_UNKNOWN && count_rows())
+	if (result == TQ_ROOM_UNKNOWN && limits_count_rows())
 	{
 		tq_counts_apply_prepared();
 		result = tq_room_look(request, rows);
@@ -160,7 +160,7 @@ tq_limits_begin(int32 queue)
 	if (!tq_queue_settings_count(tq_queue_settings(queue)))
 		return;
 	request = request_of(queue, TQ_QUEUE_RUNNING, PG_INT32_MAX, 1, 1);
-	if (look(&request, &rows) == TQ_ROOM_UNCOUNTED)
+	if (limits_look(&request, &rows) == TQ_ROOM_UNCOUNTED)
 		refuse_without_room(queue);
 }
 
@@ -175,7 +175,7 @@ take_slots(TqAllowance *allowance, int limit, TimestampTz now)
 {
 	allowance->request = request_of(allowance->queue, TQ_QUEUE_RUNNING, limit,
 									1, allowance->n);
-	switch (take(&allowance->request, &allowance->slots))
+	switch (limits_take(&allowance->request, &allowance->slots))
 	{
 		case TQ_ROOM_TAKEN:
 			allowance->n = allowance->slots;
@@ -197,7 +197,7 @@ static bool
 are_loaded(const TqRate *rate)
 {
 	return tq_rates_are_loaded(rate->extension) ||
-		   (count_rows() && tq_rates_are_loaded(rate->extension));
+		   (limits_count_rows() && tq_rates_are_loaded(rate->extension));
 }
 
 /* Counts claims of this interval; returns false if there may be no more. */
@@ -207,7 +207,7 @@ take_rate(TqAllowance *allowance, const TqQueueSettings *settings,
 {
 	int n;
 
-	allowance->rate = rate_of(allowance->queue, settings);
+	allowance->rate = limits_rate_of(allowance->queue, settings);
 	if (!are_loaded(&allowance->rate))
 	{
 		allowance->again = tq_clock_add_ms(now, COUNTED_MS);
@@ -263,7 +263,7 @@ has_slot(int32 queue, int limit, TimestampTz now, TimestampTz *again)
 	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
 	int64 rows;
 
-	switch (look(&request, &rows))
+	switch (limits_look(&request, &rows))
 	{
 		case TQ_ROOM_TAKEN:
 		case TQ_ROOM_FULL:
@@ -282,7 +282,7 @@ static bool
 has_rate(int32 queue, const TqQueueSettings *settings, TimestampTz now,
 		 TimestampTz *again)
 {
-	TqRate rate = rate_of(queue, settings);
+	TqRate rate = limits_rate_of(queue, settings);
 
 	if (are_loaded(&rate))
 		return tq_rate_look(&rate, now, again) > 0;
@@ -321,7 +321,7 @@ tq_limits_rate_until(int32 queue, TimestampTz now)
 
 	if (settings.rate_count == 0 || !are_kept())
 		return 0;
-	rate = rate_of(queue, &settings);
+	rate = limits_rate_of(queue, &settings);
 	if (tq_rates_are_loaded(rate.extension) &&
 		tq_rate_look(&rate, now, &until) == 0)
 		return until;
@@ -355,7 +355,7 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 	int64 rows;
 	int taken;
 
-	switch (take(&request, &taken))
+	switch (limits_take(&request, &taken))
 	{
 		case TQ_ROOM_TAKEN:
 			return;
@@ -387,7 +387,7 @@ check_running(int32 queue, int limit)
 	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
 	int64 rows;
 
-	if (look(&request, &rows) == TQ_ROOM_TAKEN && rows >= limit)
+	if (limits_look(&request, &rows) == TQ_ROOM_TAKEN && rows >= limit)
 		refuse_creation(queue, "maxRunning", limit, 0, rows);
 }
 

@@ -158,7 +158,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 /* ---- groups ---- */
 
 static int
-compare_slug(const void *a, const void *b)
+priority_compare_slug(const void *a, const void *b)
 {
 	return tq_slug_compare(&((const TqTask *) a)->task_id,
 						   &((const TqTask *) b)->task_id);
@@ -189,7 +189,7 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 		if (tasks[i].deadline > now && tasks[i].priority != priority)
 			tasks[(*found)++] = tasks[i];
 	}
-	qsort(tasks, *found, sizeof(TqTask), compare_slug);
+	qsort(tasks, *found, sizeof(TqTask), priority_compare_slug);
 	return tasks;
 }
 

@@ -108,7 +108,7 @@ set_task(TqReport *report, TqTask *task)
  * before, if the policy decides what is stored.
  */
 static void
-find_task(TqTaskFinder *finder, TqReport *report, TqTask *task)
+report_find_task(TqTaskFinder *finder, TqReport *report, TqTask *task)
 {
 	TqRecalled recalled;
 
@@ -141,14 +141,14 @@ find_tasks(TqReport *reports, int n)
 	for (int i = 0; i < n; i++)
 	{
 		if (!reports[i].is_forbidden)
-			find_task(&finder, &reports[i], &tasks[i]);
+			report_find_task(&finder, &reports[i], &tasks[i]);
 	}
 	tq_task_finder_end(&finder);
 }
 
 /* Reads the task of a report whose run is locked, with its names. */
 static void
-read_named(TqReport *report)
+report_read_named(TqReport *report)
 {
 	int found;
 
@@ -160,8 +160,8 @@ read_named(TqReport *report)
 }
 
 /*
- * Reads the tasks of which only the ids are known.  More than the id of a task is
- * needed unless it is completed and task-completed is not published, because
+ * Reads the tasks of which only the ids are known.  More than the id of a task
+ * is needed unless it is completed and task-completed is not published, because
  * policies apply only to other ends.  A task that is not there any more was
  * deleted while its run was not locked, because the caller may not resolve it.
  */
@@ -179,7 +179,7 @@ read_late(TqReport *reports, int n)
 		if (!report->is_found || report->is_forbidden || report->task != NULL)
 			continue;
 		if (report->is_answered)
-			read_named(report);
+			report_read_named(report);
 		else if (!is_wanted && report->reason == TQ_RESOLVED_COMPLETED)
 			continue;
 		else if (tq_task_find_by_id(&finder, report->id, &tasks[i]))
@@ -191,7 +191,7 @@ read_late(TqReport *reports, int n)
 
 /* Compares two indexes into an array of reports, the third argument. */
 static int
-compare_place(const void *a, const void *b, void *reports)
+compare_position(const void *a, const void *b, void *reports)
 {
 	const TqReport *x = (const TqReport *) reports + *(const int *) a;
 	const TqReport *y = (const TqReport *) reports + *(const int *) b;
@@ -205,14 +205,14 @@ compare_place(const void *a, const void *b, void *reports)
 
 /* Returns the reports in the order of locks: by task id, then by run id. */
 static int *
-places_by_run(TqReport *reports, int n)
+positions_by_run(TqReport *reports, int n)
 {
-	int *places = palloc(sizeof(int) * Max(n, 1));
+	int *positions = palloc(sizeof(int) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-		places[i] = i;
-	qsort_arg(places, n, sizeof(int), compare_place, reports);
-	return places;
+		positions[i] = i;
+	qsort_arg(positions, n, sizeof(int), compare_position, reports);
+	return positions;
 }
 
 /*
@@ -222,8 +222,8 @@ places_by_run(TqReport *reports, int n)
  * messages are appended again.
  */
 static bool
-is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
-		  TqTransitions *transitions)
+report_is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
+				 TqTransitions *transitions)
 {
 	TqRun last;
 
@@ -380,12 +380,12 @@ static void
 end_or_lock_all(TqReport *reports, int n, TimestampTz now)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
-	int *places = places_by_run(reports, n);
+	int *positions = positions_by_run(reports, n);
 	TqReport *before = NULL;
 
 	for (int i = 0; i < n; i++)
 	{
-		TqReport *report = &reports[places[i]];
+		TqReport *report = &reports[positions[i]];
 
 		if (!report->is_found)
 			continue;
@@ -466,7 +466,8 @@ decide_report(TqReport *report, TqTransitions *transitions)
 	report->state = first->state;
 	if (is_forbidden(report))
 		return TQ_OUTCOME_FORBIDDEN;
-	return is_repeat(report->task, &first->run, report->reason, transitions)
+	return report_is_repeat(report->task, &first->run, report->reason,
+							transitions)
 			   ? TQ_OUTCOME_REPEATED
 			   : TQ_OUTCOME_CONFLICT;
 }
@@ -516,7 +517,7 @@ tq_resolve_reports(TqReport *reports, int n, TimestampTz now)
 #define INTERVAL_MS 1000
 
 static bool
-is_same(const TqRunProgress *a, const TqRunProgress *b)
+report_is_same(const TqRunProgress *a, const TqRunProgress *b)
 {
 	if (a->done != b->done || a->total != b->total ||
 		(a->message == NULL) != (b->message == NULL))
@@ -536,7 +537,8 @@ is_too_soon(const TqRunProgress *stored, const TqRunProgress *progress,
 	if (stored == NULL || now < stored->reported ||
 		now >= tq_clock_add_ms(stored->reported, INTERVAL_MS))
 		return false;
-	return progress->done != progress->total || is_same(stored, progress);
+	return progress->done != progress->total ||
+		   report_is_same(stored, progress);
 }
 
 /*
@@ -544,7 +546,7 @@ is_too_soon(const TqRunProgress *stored, const TqRunProgress *progress,
  * if that was changed concurrently.
  */
 static bool
-add_detail(TqRunWriter *writer, const TqTask *task, TqRun *run)
+report_add_detail(TqRunWriter *writer, const TqTask *task, TqRun *run)
 {
 	TqRunDetail detail;
 
@@ -564,8 +566,8 @@ add_detail(TqRunWriter *writer, const TqTask *task, TqRun *run)
  * may have waited for the end of the run.  Returns false if it is too soon.
  */
 static bool
-store(const TqTask *task, int run_id, int32 holder,
-	  const TqRunProgress *progress, TqRun *run)
+report_store(const TqTask *task, int run_id, int32 holder,
+			 const TqRunProgress *progress, TqRun *run)
 {
 	TimestampTz now = progress->reported;
 	TqRunWriter *writer = tq_run_writer_begin();
@@ -588,7 +590,7 @@ store(const TqTask *task, int run_id, int32 holder,
 			is_first = stored == NULL;
 			is_dropped = is_too_soon(stored, progress, now);
 		}
-		else if (!add_detail(writer, task, run))
+		else if (!report_add_detail(writer, task, run))
 			continue;
 		if (is_dropped)
 			break;
@@ -618,7 +620,7 @@ tq_progress_report(const TqSlug *task_id, int run_id, int32 holder,
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
 	progress->reported = now;
-	if (store(&task, run_id, holder, progress, &run) &&
+	if (report_store(&task, run_id, holder, progress, &run) &&
 		tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PROGRESS))
 		tq_outbox_append_detail(TQ_EXCHANGE_TASK_PROGRESS, &task, run_id, &run,
 								tq_progress_detail_json(progress));

@@ -3,9 +3,9 @@
  *	  Requests of clients about one task: schedule, rerun, reschedule, skip,
  *	  cancel, delete.
  *
- * Follows doc/spec/taskcluster.md 2.3 to 2.5 and 2.21, and doc/spec/policy.md 5. Each
- * request locks the row with the location of the task; transition.c makes the
- * transition.
+ * Follows doc/spec/taskcluster.md 2.3 to 2.5 and 2.21, and doc/spec/policy.md
+ * 5. Each request locks the row with the location of the task; transition.c
+ * makes the transition.
  *
  * The deadline is checked before the lock is taken.  Only a concurrent session
  * that schedules the task or repairs it changes the deadline; then this call
@@ -141,11 +141,12 @@ check_run_at(const TqTask *task, TimestampTz run_at)
 
 /*
  * Makes a waiting run claimable at another time.  It keeps its number, its
- * budgets, and the time at which it was scheduled; a pending timeout counts from
- * the new time.
+ * budgets, and the time at which it was scheduled; a pending timeout counts
+ * from the new time.
  */
 static void
-move_run(TqTask *task, TqRun *run, TimestampTz visible_at, TimestampTz now)
+task_ops_move_run(TqTask *task, TqRun *run, TimestampTz visible_at,
+				  TimestampTz now)
 {
 	TqStart start = {.task = task,
 					 .created = run->created,
@@ -163,7 +164,7 @@ move_run(TqTask *task, TqRun *run, TimestampTz visible_at, TimestampTz now)
 /*
  * Makes the pending or delayed run of a task claimable at a time, or at once if
  * that has passed (doc/spec/taskcluster.md 2.21).  A run that is claimable
- * already keeps its place then.
+ * already keeps its position then.
  */
 void
 tq_task_reschedule(TqTask *task, TimestampTz run_at, TimestampTz now)
@@ -177,7 +178,7 @@ tq_task_reschedule(TqTask *task, TimestampTz run_at, TimestampTz now)
 	check_run_at(task, run_at);
 	if (last.location == TQ_LOCATION_PENDING && run_at <= now)
 		return;
-	move_run(task, &last, Max(run_at, now), now);
+	task_ops_move_run(task, &last, Max(run_at, now), now);
 	claimable = (TqPending){.queue = task->queue};
 	if (run_at <= now && !tq_gate_applies(task))
 		tq_outbox_append_claimable(&claimable, 1);

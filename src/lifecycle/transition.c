@@ -411,7 +411,7 @@ slug_of_group(const TqTask *task)
 }
 
 static int
-compare_slugs(const void *a, const void *b)
+transition_compare_slugs(const void *a, const void *b)
 {
 	return tq_slug_compare(a, b);
 }
@@ -496,10 +496,11 @@ follow_failures(TqTransitions *transitions)
 	if (transitions->ngroups == done)
 		return;
 	qsort(transitions->groups + done, transitions->ngroups - done,
-		  sizeof(TqSlug), compare_slugs);
+		  sizeof(TqSlug), transition_compare_slugs);
 	transitions->ngroups = done + (int) qunique(transitions->groups + done,
 												transitions->ngroups - done,
-												sizeof(TqSlug), compare_slugs);
+												sizeof(TqSlug),
+												transition_compare_slugs);
 }
 
 /* Drops the payloads of completed tasks whose policies say so. */
@@ -545,7 +546,7 @@ leave_gates(TqTransitions *transitions)
 }
 
 static bool
-is_unsuccessful(const TqFinal *final)
+transition_is_unsuccessful(const TqFinal *final)
 {
 	return final->run->state != TQ_STATE_COMPLETED;
 }
@@ -557,14 +558,14 @@ has_policy(const TqFinal *final)
 }
 
 /*
- * What follows the ends of a round, in this order.  A follower is entered only if
- * one of the ends concerns it: most tasks have no policy, and are completed.
+ * What follows the ends of a round, in this order.  A follower is entered only
+ * if one of the ends concerns it: most tasks have no policy, and are completed.
  */
 static const struct
 {
 	bool (*concerns)(const TqFinal *final);
 	void (*follow)(TqTransitions *transitions);
-} followers[] = {{is_unsuccessful, write_failures},
+} followers[] = {{transition_is_unsuccessful, write_failures},
 				 {has_policy, follow_failures},
 				 {has_policy, drop_payloads},
 				 {has_policy, leave_gates}};
@@ -586,8 +587,8 @@ follow_ends(TqTransitions *transitions)
 }
 
 /*
- * Releases the dependents of the tasks that have ended, which leave unscheduled,
- * and starts them.  Returns them.
+ * Releases the dependents of the tasks that have ended, which leave
+ * unscheduled, and starts them.  Returns them.
  */
 static TqTask *
 release_dependents(TqTransitions *transitions, int *n)
@@ -612,8 +613,8 @@ release_dependents(TqTransitions *transitions, int *n)
 }
 
 /*
- * Writes what follows a round: releases dependents, makes runs pending, and what
- * concerns the ends.  Dependents are released before groups are canceled:
+ * Writes what follows a round: releases dependents, makes runs pending, and
+ * what concerns the ends.  Dependents are released before groups are canceled:
  * the release waits for locks of rows in unscheduled, and takes them in their
  * order, while the cancellation skips locked rows and never waits.
  */
@@ -663,8 +664,8 @@ drop_blocked(TqLockedTasks *locked, TqResolved reason, TimestampTz now)
 }
 
 /*
- * Adds the notes for the workers of running runs that are about to end, which no
- * worker has asked for: a report does not come through here.
+ * Adds the notes for the workers of running runs that are about to end, which
+ * no worker has asked for: a report does not come through here.
  */
 static void
 note_taken(TqTransitions *transitions, const TqLockedTasks *locked,
@@ -738,8 +739,8 @@ begin_round(TqTransitions *transitions)
 
 /*
  * Makes the round that cancels these tasks.  Because it waits for no lock, there
- * is no order of locks to keep, and no deadlock, however many tasks there are and
- * however many sessions report on them.
+ * is no order of locks to keep, and no deadlock, however many tasks there are
+ * and however many sessions report on them.
  */
 static void
 cancel_tasks(TqTransitions *transitions, const int64 *ids, int n)
@@ -770,8 +771,8 @@ cancel_group(TqTransitions *transitions, TqSlug slug)
 }
 
 /*
- * Leaves those of these locked tasks that are unscheduled, and have no dependent
- * that another session has locked; returns the others, by id.
+ * Leaves those of these locked tasks that are unscheduled, and have no
+ * dependent that another session has locked; returns the others, by id.
  */
 static int64 *
 keep_unscheduled(TqLockedTasks *locked, TimestampTz now, int *nothers)
@@ -813,11 +814,11 @@ keep_these(TqLockedTasks *locked, const int64 *ids, int nids)
 }
 
 /*
- * Cancels the unscheduled tasks that wait for the completion of the tasks of the
- * work list (doc/spec/policy.md 2, 10.6).  One that another session has locked may
- * be about to leave unscheduled, so that it goes on, and so does what waits for
- * it: these are left out.  A timer of the tasks of the work list then has the
- * maintenance worker look again.
+ * Cancels the unscheduled tasks that wait for the completion of the tasks of
+ * the work list (doc/spec/policy.md 2, 10.6).  One that another session has
+ * locked may be about to leave unscheduled, so that it goes on, and so does
+ * what waits for it: these are left out.  A timer of the tasks of the work list
+ * then has the maintenance worker look again.
  */
 static void
 cancel_dependents(TqTransitions *transitions)
@@ -927,7 +928,7 @@ tq_transition_defer(TqTask *task, const TqRun *run, const TqRunDetail *detail,
 
 /* Returns whether a client asks again for what has happened already. */
 static bool
-is_repeat(const TqRun *last, TqEvent event)
+transition_is_repeat(const TqRun *last, TqEvent event)
 {
 	if (event == TQ_EVENT_RERUN)
 		return last->state == TQ_STATE_PENDING;
@@ -948,7 +949,7 @@ tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
 	TqLockedTasks locked = {.runs = last, .tasks = task, .n = 1};
 	bool applies = tq_state_verdict(last->state, event) == TQ_VERDICT_APPLY;
 
-	if (!applies && is_repeat(last, event))
+	if (!applies && transition_is_repeat(last, event))
 		tq_transition_announce(&transitions, task, last, last);
 	else if (applies && tq_event_resolved(event) == TQ_RESOLVED_NONE)
 		start_locked(&transitions, task, last, event);

@@ -22,22 +22,22 @@
  *	  needs the lock of the row.
  *
  * A task that is to be replaced is different, since it is changed: its current
- * row is locked, and its state read again.  If it was claimed meanwhile, it stays
- * as it is: that is what a call finds that comes after the claim.  If it no
- * longer holds the key, it must not swallow the new task, which is then created
- * after all, by another pass over the tasks that are left.
+ * row is locked, and its state read again.  If it was claimed meanwhile, it
+ * stays as it is: that is what a call finds that comes after the claim.  If it
+ * no longer holds the key, it must not swallow the new task, which is then
+ * created after all, by another pass over the tasks that are left.
  *
  * Order of locks: the keys of a call are locked by queue and key, after queues
  * and policies, and before groups and all that follows (create.c).  So a task
  * that is not created joins no group.  Who waits for a key holds no lock that a
  * creation takes later.  Tasks to be replaced are locked in the same pass as
  * required tasks, by id.  A rerun locks the key before the task.  Two exceptions
- * remain, where the server may have to end a deadlock: another pass, which takes
- * locks of groups and task ids after those of tasks, and needs the end of a task
- * within the same milliseconds; and a redrive of many letters, which takes keys
- * in the order of the letters.  It passes over a key that another session has
- * locked, but waits where the row is inserted or updated at the same moment, and
- * for the keys of letters whose tasks are gone.
+ * remain, where the server may have to end a deadlock: another pass, which
+ * takes locks of groups and task ids after those of tasks, and needs the end of
+ * a task within the same milliseconds; and a redrive of many letters, which
+ * takes keys in the order of the letters.  It passes over a key that another
+ * session has locked, but waits where the row is inserted or updated at the
+ * same moment, and for the keys of letters whose tasks are gone.
  */
 #include "postgres.h"
 
@@ -94,10 +94,10 @@ name_of_task(int64 task)
 }
 
 /*
- * Locks the unique key of a task that is to run again, and sets *key to it, with
- * the task that had it last; under TQ_LOCK_SKIP does not wait.  The caller has
- * not locked the task yet, and so does not know whether it will run again: then
- * tq_unique_take() follows.
+ * Locks the unique key of a task that is to run again, and sets *key to it,
+ * with the task that had it last; under TQ_LOCK_SKIP does not wait.  The caller
+ * has not locked the task yet, and so does not know whether it will run again:
+ * then tq_unique_take() follows.
  */
 TqRerunKey
 tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
@@ -150,30 +150,30 @@ tq_unique_error_rerun(const TqTask *task, int64 holder)
 /* ---- creation ---- */
 
 /* What becomes of a task. */
-typedef enum Fate
+typedef enum UniqueFate
 {
 	FATE_OPEN,    /* not decided yet */
 	FATE_CREATED, /* or it exists already */
 	FATE_MET, /* another task holds its key; nothing is done about it yet */
 	FATE_DONE /* that other task is in its place */
-} Fate;
+} UniqueFate;
 
 /* A task of the call that has a unique key. */
-typedef struct Entry
+typedef struct UniqueEntry
 {
 	int index; /* among the tasks of the call */
 	int row;   /* its key */
-	Fate fate;
+	UniqueFate fate;
 	int with;     /* the task of the call that it has met; -1: another one, */
 	int64 holder; /* which is this one */
-} Entry;
+} UniqueEntry;
 
 struct TqUnique
 {
 	TqTaskDefinition *tasks; /* all of the call */
 	int n;
 	TimestampTz now;
-	Entry *entries; /* by key, and then as given */
+	UniqueEntry *entries; /* by key, and then as given */
 	int nentries;
 	TqUniqueKey *rows; /* locked; by queue and key */
 	int *owner;        /* of each row: the task of the call that has the key */
@@ -184,7 +184,7 @@ struct TqUnique
 };
 
 static const TqPolicy *
-policy_of(const TqTask *task)
+unique_policy_of(const TqTask *task)
 {
 	return tq_policy_get(task->policy);
 }
@@ -204,7 +204,7 @@ tq_unique_is_used(const TqTaskDefinition *tasks, int n)
 }
 
 static int
-compare_keys(const void *a, const void *b)
+unique_compare_keys(const void *a, const void *b)
 {
 	const TqUniqueKey *x = a;
 	const TqUniqueKey *y = b;
@@ -215,12 +215,12 @@ compare_keys(const void *a, const void *b)
 }
 
 static int
-compare_entries(const void *a, const void *b, void *keys)
+unique_compare_entries(const void *a, const void *b, void *keys)
 {
-	const Entry *x = a;
-	const Entry *y = b;
-	int order = compare_keys((TqUniqueKey *) keys + x->row,
-							 (TqUniqueKey *) keys + y->row);
+	const UniqueEntry *x = a;
+	const UniqueEntry *y = b;
+	int order = unique_compare_keys((TqUniqueKey *) keys + x->row,
+									(TqUniqueKey *) keys + y->row);
 
 	return order != 0 ? order : x->index - y->index;
 }
@@ -230,7 +230,7 @@ compare_entries(const void *a, const void *b, void *keys)
  * the rows that they need, each once.
  */
 static void
-collect(TqUnique *unique)
+unique_collect(TqUnique *unique)
 {
 	TqUniqueKey *keys = palloc(sizeof(TqUniqueKey) * unique->n);
 
@@ -243,15 +243,17 @@ collect(TqUnique *unique)
 			continue;
 		keys[n] = tq_unique_key_of(&definition->named.task,
 								   definition->keys[TQ_KEY_UNIQUE]);
-		unique->entries[unique->nentries++] = (Entry){.index = i, .row = n};
+		unique->entries[unique->nentries++] = (UniqueEntry){.index = i,
+															.row = n};
 	}
-	qsort_arg(unique->entries, unique->nentries, sizeof(Entry),
-			  compare_entries, keys);
+	qsort_arg(unique->entries, unique->nentries, sizeof(UniqueEntry),
+			  unique_compare_entries, keys);
 	for (int i = 0; i < unique->nentries; i++)
 	{
 		const TqUniqueKey *key = &keys[unique->entries[i].row];
 
-		if (i == 0 || compare_keys(key, &unique->rows[unique->nrows - 1]) != 0)
+		if (i == 0 ||
+			unique_compare_keys(key, &unique->rows[unique->nrows - 1]) != 0)
 			unique->rows[unique->nrows++] = *key;
 		unique->entries[i].row = unique->nrows - 1;
 	}
@@ -269,12 +271,12 @@ tq_unique_begin(TqTaskDefinition *tasks, int n, TimestampTz now)
 	unique->tasks = tasks;
 	unique->n = n;
 	unique->now = now;
-	unique->entries = palloc(sizeof(Entry) * n);
+	unique->entries = palloc(sizeof(UniqueEntry) * n);
 	unique->rows = palloc(sizeof(TqUniqueKey) * n);
 	unique->owner = palloc(sizeof(int) * n);
 	unique->is_written = palloc(sizeof(bool) * n);
 	unique->is_met = palloc0(sizeof(bool) * n);
-	collect(unique);
+	unique_collect(unique);
 	tq_unique_keys_lock(unique->rows, unique->nrows);
 	for (int i = 0; i < unique->nrows; i++)
 	{
@@ -287,7 +289,7 @@ tq_unique_begin(TqTaskDefinition *tasks, int n, TimestampTz now)
 /* ---- who holds a key ---- */
 
 static void
-refuse(const TqTaskDefinition *definition, const char *holder)
+unique_refuse(const TqTaskDefinition *definition, const char *holder)
 {
 	ereport(
 		ERROR,
@@ -305,10 +307,10 @@ refuse(const TqTaskDefinition *definition, const char *holder)
 
 /* Finds whether another task holds the key of a task. */
 static bool
-meets(TqUnique *unique, Entry *entry)
+meets(TqUnique *unique, UniqueEntry *entry)
 {
 	const TqTaskDefinition *definition = &unique->tasks[entry->index];
-	const TqPolicy *policy = policy_of(&definition->named.task);
+	const TqPolicy *policy = unique_policy_of(&definition->named.task);
 
 	entry->with = unique->owner[entry->row];
 	entry->holder = unique->rows[entry->row].task;
@@ -316,17 +318,17 @@ meets(TqUnique *unique, Entry *entry)
 							!is_held_by(entry->holder, policy, unique->now)))
 		return false;
 	if (policy->on_conflict == TQ_CONFLICT_REJECT || definition->redriven != 0)
-		refuse(definition,
-			   entry->with < 0
-				   ? name_of_task(entry->holder)
-				   : tq_slug_text(
-						 &unique->tasks[entry->with].named.task.task_id));
+		unique_refuse(definition,
+					  entry->with < 0
+						  ? name_of_task(entry->holder)
+						  : tq_slug_text(&unique->tasks[entry->with]
+											  .named.task.task_id));
 	return true;
 }
 
 /* Decides what becomes of a task; the finder's snapshot is newer than the lock. */
 static void
-decide(TqUnique *unique, Entry *entry, TqTaskFinder *finder)
+decide(TqUnique *unique, UniqueEntry *entry, TqTaskFinder *finder)
 {
 	const TqTaskDefinition *definition = &unique->tasks[entry->index];
 	TqTask stored;
@@ -365,7 +367,7 @@ tq_unique_decide(TqUnique *unique, int *left)
 	unique->has_begun = true;
 	for (int i = 0; i < unique->nentries; i++)
 	{
-		Entry *entry = &unique->entries[i];
+		UniqueEntry *entry = &unique->entries[i];
 
 		if (entry->fate != FATE_OPEN)
 			continue;
@@ -412,11 +414,11 @@ tq_unique_set(TqUnique *unique)
 /* ---- the task that is there ---- */
 
 static bool
-replaces(const TqUnique *unique, const Entry *entry)
+replaces(const TqUnique *unique, const UniqueEntry *entry)
 {
 	return entry->fate == FATE_MET &&
-		   policy_of(&unique->tasks[entry->index].named.task)->on_conflict ==
-			   TQ_CONFLICT_REPLACE;
+		   unique_policy_of(&unique->tasks[entry->index].named.task)
+				   ->on_conflict == TQ_CONFLICT_REPLACE;
 }
 
 /* Returns the tasks of other calls that are to be replaced, in order of id. */
@@ -454,8 +456,8 @@ was_never_claimed(TqRun *run)
  * was scheduled.
  */
 static void
-move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
-		 TimestampTz now)
+unique_move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
+				TimestampTz now)
 {
 	TqStart start = {.task = task,
 					 .created = run->created,
@@ -463,7 +465,7 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
 					 .detail = {.task = task->id, .retry_delay = TQ_OFF}};
 
 	start.detail.budget.run_id = run->run_id;
-	tq_policy_first(policy_of(task), run->retries_left, visible_at,
+	tq_policy_first(unique_policy_of(task), run->retries_left, visible_at,
 					&start.detail.budget);
 	tq_pending_run_move(&start, run, now);
 }
@@ -512,7 +514,7 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 	else if (stays && run->location == TQ_LOCATION_PENDING)
 		tq_pending_set_priority(&task->id, 1, task->priority);
 	if (!stays)
-		move_run(task, run, visible_at, now);
+		unique_move_run(task, run, visible_at, now);
 }
 
 /* Raises TQ403 unless the caller may create the task as it is to become. */
@@ -531,7 +533,7 @@ require_replace(const TqTaskDefinition *there, const TqTaskDefinition *given)
  * it, whatever its state is.
  */
 static bool
-replace(const TqUnique *unique, const Entry *entry, int64 holder)
+unique_replace(const TqUnique *unique, const UniqueEntry *entry, int64 holder)
 {
 	const TqTaskDefinition *given = &unique->tasks[entry->index];
 	TqTaskDefinition *there;
@@ -543,7 +545,7 @@ replace(const TqUnique *unique, const Entry *entry, int64 holder)
 	there = tq_definitions_by_id(&holder, 1, &found);
 	if (found == 0 ||
 		(entry->with < 0 &&
-		 !tq_policy_is_held(policy_of(&given->named.task), run.state,
+		 !tq_policy_is_held(unique_policy_of(&given->named.task), run.state,
 							there->named.task.created, unique->now)))
 		return false;
 	if (there->named.task.queue != given->named.task.queue ||
@@ -559,7 +561,7 @@ replace(const TqUnique *unique, const Entry *entry, int64 holder)
  * false if it no longer holds the key.
  */
 static bool
-take_its_place(TqUnique *unique, const Entry *entry)
+take_its_place(TqUnique *unique, const UniqueEntry *entry)
 {
 	TqTaskDefinition *given = &unique->tasks[entry->index];
 	int64 holder = entry->with < 0 ? entry->holder
@@ -567,7 +569,7 @@ take_its_place(TqUnique *unique, const Entry *entry)
 	TqNamedTask *named;
 	int found;
 
-	if (replaces(unique, entry) && !replace(unique, entry, holder))
+	if (replaces(unique, entry) && !unique_replace(unique, entry, holder))
 		return false;
 	named = tq_tasks_by_id(&holder, 1, &found);
 	if (found == 0)
@@ -592,7 +594,7 @@ tq_unique_follow(TqUnique *unique)
 		(void) tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
 	for (int i = 0; i < unique->nentries; i++)
 	{
-		Entry *entry = &unique->entries[i];
+		UniqueEntry *entry = &unique->entries[i];
 
 		if (entry->fate != FATE_MET)
 			continue;

@@ -4,8 +4,8 @@
  *
  * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still accepts
  * artifacts, and when a repeated creation is compatible with the first.
- * artifact_request.c checks what a request may contain, artifact_table.c has the
- * rows and their locks, maintenance.c deletes expired artifacts, and
+ * artifact_request.c checks what a request may contain, artifact_table.c has
+ * the rows and their locks, maintenance.c deletes expired artifacts, and
  * src/sql/artifacts.sql reads them.
  *
  * Of the storage types, blob and object name a location to which content is
@@ -116,7 +116,7 @@ random_upload(void)
 }
 
 static bool
-is_same(Jsonb *a, Jsonb *b)
+artifact_is_same(Jsonb *a, Jsonb *b)
 {
 	return compareJsonbContainers(&a->root, &b->root) == 0;
 }
@@ -139,7 +139,7 @@ find_conflict(const TqArtifact *old, const TqArtifact *wanted)
 		return NULL;
 	if (wanted->storage != old->storage)
 		return "another storageType";
-	if (!is_same(wanted->details, old->details))
+	if (!artifact_is_same(wanted->details, old->details))
 		return "other details";
 	return NULL;
 }
@@ -175,8 +175,8 @@ check_compatible(const TqTask *task, const TqArtifact *old,
  * stored.
  */
 static void
-renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
-	  bool any_upload)
+artifact_renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
+			   bool any_upload)
 {
 	if (any_upload && wanted->storage == old->storage)
 		wanted->details = old->details;
@@ -185,13 +185,13 @@ renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
 	wanted->content_length = old->content_length;
 	wanted->present = old->present;
 	if (wanted->expires != old->expires || wanted->storage != old->storage ||
-		!is_same(wanted->details, old->details))
+		!artifact_is_same(wanted->details, old->details))
 		tq_artifact_update(wanted);
 }
 
 /* Appends artifact-created, with the task as it is now. */
 static void
-announce(const TqTask *task, const TqArtifact *artifact)
+artifact_announce(const TqTask *task, const TqArtifact *artifact)
 {
 	JsonbParseState *state = NULL;
 	TqRun last;
@@ -252,21 +252,21 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 	{
 		if (tq_artifact_lock(task->id, artifact->run_id, artifact->name, &old))
 		{
-			renew(task, &old, artifact, any_upload);
+			artifact_renew(task, &old, artifact, any_upload);
 			break;
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (artifact->storage != TQ_STORAGE_OBJECT)
-		announce(task, artifact);
+		artifact_announce(task, artifact);
 	return named;
 }
 
 /* ---- the end of an upload ---- */
 
 static void
-refuse_missing(const TqTask *task, int run_id, const char *name,
-			   const char *detail)
+artifact_refuse_missing(const TqTask *task, int run_id, const char *name,
+						const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
@@ -320,7 +320,7 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
 	{
 		tq_artifact_check_run(task, run_id);
-		refuse_missing(task, run_id, name, NEVER_CREATED);
+		artifact_refuse_missing(task, run_id, name, NEVER_CREATED);
 	}
 	if (!tq_artifact_is_uploaded(artifact.storage))
 		refuse_finish(task, &artifact,
@@ -334,7 +334,7 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 		tq_artifact_update(&artifact);
 	}
 	if (artifact.storage == TQ_STORAGE_OBJECT)
-		announce(task, &artifact);
+		artifact_announce(task, &artifact);
 }
 
 /* ---- runs that artifacts are of ---- */

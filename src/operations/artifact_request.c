@@ -100,7 +100,7 @@ tq_artifact_label(const TqSlug *task_id, int run_id, const char *name)
 }
 
 static char *
-label_of(const TqJsonReader *request)
+artifact_request_label_of(const TqJsonReader *request)
 {
 	const Target *target = request->owner;
 
@@ -108,12 +108,14 @@ label_of(const TqJsonReader *request)
 }
 
 static void
-refuse(const TqJsonReader *request, const char *key, const char *rule)
+artifact_request_refuse(const TqJsonReader *request, const char *key,
+						const char *rule)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid \"%s\" in artifact", key),
-			 errdetail("In %s, \"%s\" %s.", label_of(request), key, rule),
+			 errdetail("In %s, \"%s\" %s.", artifact_request_label_of(request),
+					   key, rule),
 			 errhint("Correct \"%s\" and create the artifact again.", key)));
 }
 
@@ -154,8 +156,9 @@ read_short_string(const TqJsonReader *request, int key, int max)
 	char *text = tq_json_read_string(request, key);
 
 	if (text != NULL && pg_mbstrlen(text) > max)
-		refuse(request, keys[key].name,
-			   psprintf("must have at most %d characters", max));
+		artifact_request_refuse(request, keys[key].name,
+								psprintf("must have at most %d characters",
+										 max));
 	return text;
 }
 
@@ -167,13 +170,14 @@ get_storage(const TqJsonReader *request)
 	TqStorage storage;
 
 	if (name == NULL)
-		refuse(request, "storageType", "is required");
+		artifact_request_refuse(request, "storageType", "is required");
 	storage = tq_storage_parse(name);
 	if (storage == TQ_STORAGE_NONE)
 		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 						errmsg("invalid \"storageType\" in artifact"),
 						errdetail("In %s, \"storageType\" is \"%s\".",
-								  label_of(request), tq_error_clip(name)),
+								  artifact_request_label_of(request),
+								  tq_error_clip(name)),
 						errhint("Use one of %s.", STORAGE_TYPES)));
 	return storage;
 }
@@ -195,24 +199,26 @@ is_key_of(const JsonbValue *key, TqStorage storage)
  * missing.
  */
 static void
-check_keys(const TqJsonReader *request, const Jsonb *json, TqStorage storage)
+artifact_request_check_keys(const TqJsonReader *request, const Jsonb *json,
+							TqStorage storage)
 {
 	TqJsonIterator it = tq_json_iterate(&json->root);
 
 	while (tq_json_next(&it))
 	{
 		if (!is_key_of(&it.key, storage))
-			refuse(request, tq_error_clip(tq_json_string_of(&it.key)),
-				   psprintf("is not a key of storageType %s",
-							tq_storage_name(storage)));
+			artifact_request_refuse(request,
+									tq_error_clip(tq_json_string_of(&it.key)),
+									psprintf("is not a key of storageType %s",
+											 tq_storage_name(storage)));
 	}
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
 		if ((known_keys[i].must & (1 << storage)) != 0 &&
 			tq_json_at(request, known_keys[i].key) == NULL)
-			refuse(request, keys[known_keys[i].key].name,
-				   psprintf("is required for storageType %s",
-							tq_storage_name(storage)));
+			artifact_request_refuse(request, keys[known_keys[i].key].name,
+									psprintf("is required for storageType %s",
+											 tq_storage_name(storage)));
 	}
 }
 
@@ -235,9 +241,10 @@ get_content_length(const TqJsonReader *request)
 	if (value == NULL)
 		return -1;
 	if (value->type != jbvNumeric)
-		refuse(request, "contentLength", "must be a number");
+		artifact_request_refuse(request, "contentLength", "must be a number");
 	if (!tq_json_whole_number(value, 0, PG_INT64_MAX, &length))
-		refuse(request, "contentLength", "must be a whole number from 0");
+		artifact_request_refuse(request, "contentLength",
+								"must be a whole number from 0");
 	return length;
 }
 
@@ -253,9 +260,10 @@ check_error(const TqJsonReader *request)
 		if (strcmp(reason, error_reasons[i]) == 0)
 			return;
 	}
-	refuse(request, "reason",
-		   "must be file-missing-on-worker, invalid-resource-on-worker, "
-		   "too-large-file-on-worker or file-not-readable-on-worker");
+	artifact_request_refuse(
+		request, "reason",
+		"must be file-missing-on-worker, invalid-resource-on-worker, "
+		"too-large-file-on-worker or file-not-readable-on-worker");
 }
 
 /* Checks the size of inline content, which counts as text. */
@@ -267,10 +275,11 @@ check_content(const TqJsonReader *request)
 	Size size = tq_json_size_over(&content->root, tq_max_inline_artifact);
 
 	if (size > 0)
-		refuse(request, "content",
-			   psprintf("has %zu bytes as text, and may have %d "
-						"(tq.max_inline_artifact)",
-						size, tq_max_inline_artifact));
+		artifact_request_refuse(
+			request, "content",
+			psprintf("has %zu bytes as text, and may have %d "
+					 "(tq.max_inline_artifact)",
+					 size, tq_max_inline_artifact));
 }
 
 /* Checks the keys that only this type has. */
@@ -289,7 +298,8 @@ check_details(const TqJsonReader *request, TqStorage storage)
 			break;
 		case TQ_STORAGE_REFERENCE:
 			if (!is_uri(tq_json_read_string(request, KEY_URL)))
-				refuse(request, "url", "must be a URI with a scheme");
+				artifact_request_refuse(request, "url",
+										"must be a URI with a scheme");
 			break;
 		case TQ_STORAGE_ERROR:
 			check_error(request);
@@ -297,8 +307,9 @@ check_details(const TqJsonReader *request, TqStorage storage)
 		case TQ_STORAGE_LINK:
 			if (!tq_is_artifact_name(
 					tq_json_read_string(request, KEY_ARTIFACT)))
-				refuse(request, "artifact",
-					   "must be 1 to 1024 printable ASCII characters");
+				artifact_request_refuse(
+					request, "artifact",
+					"must be 1 to 1024 printable ASCII characters");
 			break;
 		case TQ_STORAGE_INLINE:
 			check_content(request);
@@ -345,7 +356,8 @@ TqArtifact *
 tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 {
 	Target target = {task_id, run_id, name};
-	TqJsonReader request = {keys, lengthof(keys), refuse, &target};
+	TqJsonReader request = {keys, lengthof(keys), artifact_request_refuse,
+							&target};
 	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
 	JsonbValue unknown;
 
@@ -353,7 +365,8 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("artifact must be a JSON object"),
-				 errdetail("That of %s is %s.", label_of(&request),
+				 errdetail("That of %s is %s.",
+						   artifact_request_label_of(&request),
 						   tq_json_clip(&json->root)),
 				 errhint("Send an object with storageType, expires, and what "
 						 "the storageType needs.")));
@@ -361,7 +374,7 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 	artifact->run_id = run_id;
 	artifact->name = name;
 	artifact->storage = get_storage(&request);
-	check_keys(&request, json, artifact->storage);
+	artifact_request_check_keys(&request, json, artifact->storage);
 	(void) tq_json_read_time(&request, KEY_EXPIRES, &artifact->expires);
 	artifact->content_type = get_content_type(&request);
 	artifact->content_length = get_content_length(&request);
@@ -380,7 +393,8 @@ tq_artifact_error_expires(const TqSlug *task_id, const TqArtifact *artifact,
 						  const char *rule)
 {
 	Target target = {task_id, artifact->run_id, artifact->name};
-	TqJsonReader request = {keys, lengthof(keys), refuse, &target};
+	TqJsonReader request = {keys, lengthof(keys), artifact_request_refuse,
+							&target};
 
-	refuse(&request, "expires", rule);
+	artifact_request_refuse(&request, "expires", rule);
 }

@@ -10,10 +10,11 @@
  *
  * The lists are read in the order in which tasks go through them: unscheduled,
  * delayed, pending by priority, running.  A task that becomes pending meanwhile
- * gets a place after those that were read, so the pending ones are read on from
- * there, until there are no more that are wanted.  In a queue that is fair, whose
- * places are tags, which are negative, they are read from the beginning.  Tasks that were created after
- * the operation has begun are not, so it ends however fast others are created.
+ * gets a position after those that were read, so the pending ones are read on
+ * from there, until there are no more that are wanted.  In a queue that is fair,
+ * whose places are tags, which are negative, they are read from the
+ * beginning.  Tasks that were created after the operation has begun are not, so
+ * it ends however fast others are created.
  */
 #include "postgres.h"
 
@@ -46,7 +47,7 @@ location_of(int list)
 
 /* Returns whether tasks of a list are wanted. */
 static bool
-is_wanted(const TqBulk *bulk, int list)
+bulk_is_wanted(const TqBulk *bulk, int list)
 {
 	if (list == LIST_UNSCHEDULED)
 		return bulk->of[TQ_STATE_UNSCHEDULED];
@@ -105,7 +106,7 @@ keep_wanted(const TqBulk *bulk, TqLockedTasks *locked, TimestampTz now)
 
 /* Applies the operation to those of these tasks that can be locked. */
 static void
-apply(TqBulk *bulk, int64 *tasks, int n, TimestampTz now)
+bulk_apply(TqBulk *bulk, int64 *tasks, int n, TimestampTz now)
 {
 	TqLockedTasks locked;
 
@@ -156,12 +157,12 @@ apply_page(TqBulk *bulk, TimestampTz now)
 
 	for (; i < found && n < bulk->max - bulk->done; i++)
 	{
-		bulk->after[bulk->list] = rows[i].place;
+		bulk->after[bulk->list] = rows[i].position;
 		if (rows[i].is_wanted)
 			tasks[n++] = rows[i].task;
 	}
 	bulk->has_found = bulk->has_found || n > 0;
-	apply(bulk, tasks, n, now);
+	bulk_apply(bulk, tasks, n, now);
 	if (i == found && found < tq_expire_batch)
 		next_list(bulk);
 }
@@ -173,7 +174,7 @@ apply_again(TqBulk *bulk, TimestampTz now)
 	int n = (int) Min(Min(bulk->nlocked - bulk->tried, tq_expire_batch),
 					  bulk->max - bulk->done);
 
-	apply(bulk, bulk->locked + bulk->tried, n, now);
+	bulk_apply(bulk, bulk->locked + bulk->tried, n, now);
 	bulk->tried += n;
 }
 
@@ -184,7 +185,7 @@ apply_again(TqBulk *bulk, TimestampTz now)
 bool
 tq_bulk_next(TqBulk *bulk, TimestampTz now)
 {
-	while (!bulk->is_again && !is_wanted(bulk, bulk->list))
+	while (!bulk->is_again && !bulk_is_wanted(bulk, bulk->list))
 		next_list(bulk);
 	if (bulk->is_again)
 		apply_again(bulk, now);
@@ -235,7 +236,8 @@ write_queue(const TqLockedTasks *locked, int32 queue)
 }
 
 /*
- * Leaves the tasks that have keys, which tie them to other tasks of their queue.
+ * Leaves the tasks that have keys, which tie them to other tasks of their
+ * queue.
  */
 static void
 keep_without_keys(TqBulk *bulk, TqLockedTasks *locked)
@@ -253,7 +255,7 @@ keep_without_keys(TqBulk *bulk, TqLockedTasks *locked)
 
 /*
  * Moves locked tasks, none of which is running, to another queue.  Each keeps
- * its priority and its place in the order of runs.  The row with its location
+ * its priority and its position in the order of runs.  The row with its location
  * changes in any case, so that a session that read the task before finds out
  * when it locks that row.  task-pending is appended for those that are pending,
  * so that workers are provided in the new queue.

@@ -202,7 +202,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
  * letters.
  */
 static TqTaskDefinition *
-renew(const TqDeadLetter *letters, int n, TimestampTz now)
+redrive_renew(const TqDeadLetter *letters, int n, TimestampTz now)
 {
 	TqTaskDefinition *tasks = palloc(sizeof(TqTaskDefinition) * n);
 
@@ -232,7 +232,7 @@ tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 
 	lock_letter_or_error(task_id, now, &locked);
 	if (!can_be_rerun(&locked, now))
-		return &renew(&locked.letter, 1, now)->named;
+		return &redrive_renew(&locked.letter, 1, now)->named;
 	tq_task_rerun(&locked.named->task, now);
 	return locked.named;
 }
@@ -258,7 +258,7 @@ typedef struct Redrive
 } Redrive;
 
 static void
-note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
+redrive_note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
 {
 	if (redrive->refused++ == 0)
 	{
@@ -274,7 +274,7 @@ note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
  * twice.
  */
 static void
-take(Redrive *redrive, const TqDeadLetter *seen)
+redrive_take(Redrive *redrive, const TqDeadLetter *seen)
 {
 	LockedLetter locked;
 
@@ -284,11 +284,11 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 	if (!can_be_rerun(&locked, redrive->now))
 		redrive->renewed[redrive->nrenewed++] = locked.letter;
 	else if (locked.last.run_id + 1 >= tq_max_runs)
-		note_refusal(redrive, &seen->task_id,
-					 "it has reached the maximum number of runs");
+		redrive_note_refusal(redrive, &seen->task_id,
+							 "it has reached the maximum number of runs");
 	else if (locked.key == TQ_RERUN_HELD)
-		note_refusal(redrive, &seen->task_id,
-					 "another task holds its unique key");
+		redrive_note_refusal(redrive, &seen->task_id,
+							 "another task holds its unique key");
 	else
 	{
 		tq_task_rerun(&locked.named->task, redrive->now);
@@ -315,7 +315,7 @@ take_some(Redrive *redrive, int wanted)
 			tq_dead_letters_by_age(redrive->queue, &redrive->last, left, &n);
 
 		for (int i = 0; i < n; i++)
-			take(redrive, &letters[i]);
+			redrive_take(redrive, &letters[i]);
 		redrive->more = n == left;
 		if (n > 0)
 			redrive->last = letters[n - 1];
@@ -336,7 +336,7 @@ renew_some(void *arg, int from, int n)
 {
 	Redrive *redrive = (Redrive *) arg;
 
-	(void) renew(redrive->renewed + from, n, redrive->now);
+	(void) redrive_renew(redrive->renewed + from, n, redrive->now);
 	redrive->done += n;
 }
 
@@ -347,7 +347,8 @@ keep_refused(void *arg, int letter, ErrorData *error)
 
 	if (!is_refusal(error->sqlerrcode))
 		ReThrowError(error);
-	note_refusal(redrive, &redrive->renewed[letter].task_id, error->message);
+	redrive_note_refusal(redrive, &redrive->renewed[letter].task_id,
+						 error->message);
 }
 
 /*

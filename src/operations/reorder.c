@@ -6,15 +6,15 @@
  * A queue may let its runs age: one that has waited for `agingInterval` rises
  * by one priority, and again after each further interval.  The step "reorder" of
  * maintenance moves its row; the priority of its task stays, so that its next
- * run begins with that.  The step also gives places to the runs that were
+ * run begins with that.  The step also gives positions to the runs that were
  * pending before their queue became fair.
  *
  * Which runs are due is found without an index: in each priority the first run
  * is the oldest, and those behind it are not looked at if it is not due.  Runs
- * that have risen already lie between them, and are passed over.  In a queue that
- * is fair, the order is not that of time, so a pass looks at a bounded number of
- * runs; those behind come forward, or rise when they do.  Runs that are locked
- * are left to a later pass.
+ * that have risen already lie between them, and are passed over.  In a queue
+ * that is fair, the order is not that of time, so a pass looks at a bounded
+ * number of runs; those behind come forward, or rise when they do.  Runs that
+ * are locked are left to a later pass.
  *
  * The step does nothing until the first run is due, which is no earlier than an
  * interval after the last look if nothing was pending then.
@@ -43,7 +43,7 @@ typedef struct Move
 	TimestampTz since;
 } Move;
 
-typedef struct Pass
+typedef struct ReorderPass
 {
 	TimestampTz now;
 	TimestampTz next; /* when the next run is due */
@@ -53,21 +53,21 @@ typedef struct Pass
 	int64 interval; /* us */
 	bool is_fair;
 	int looks; /* that are left */
-} Pass;
+} ReorderPass;
 
 /* When the next pass is due, and for which settings. */
 static TimestampTz next_pass = TQ_LONG_AGO;
 static uint64 next_version = 0;
 
 static void
-add_move(Pass *pass, const TqWalkedRun *run, int priority)
+add_move(ReorderPass *pass, const TqWalkedRun *run, int priority)
 {
 	pass->moves[pass->n++] = (Move){run->task, priority, run->since};
 }
 
 /* Returns the priority that a run has by its age. */
 static int
-priority_at(const Pass *pass, const TqWalkedRun *run)
+priority_at(const ReorderPass *pass, const TqWalkedRun *run)
 {
 	int64 steps = Max(pass->now - run->since, 0) / pass->interval;
 
@@ -78,7 +78,7 @@ priority_at(const Pass *pass, const TqWalkedRun *run)
 static bool
 visit_old(const TqWalkedRun *run, void *arg)
 {
-	Pass *pass = arg;
+	ReorderPass *pass = arg;
 	int priority = priority_at(pass, run);
 	int64 steps = run->priority - run->own_priority + 1;
 
@@ -93,11 +93,11 @@ visit_old(const TqWalkedRun *run, void *arg)
 	return --pass->looks > 0 && pass->n < MOVES;
 }
 
-/* Has a run moved that has no place by its key; a TqVisit. */
+/* Has a run moved that has no position by its key; a TqVisit. */
 static bool
 visit_unplaced(const TqWalkedRun *run, void *arg)
 {
-	Pass *pass = arg;
+	ReorderPass *pass = arg;
 
 	add_move(pass, run, run->priority);
 	return pass->n < MOVES;
@@ -105,7 +105,7 @@ visit_unplaced(const TqWalkedRun *run, void *arg)
 
 /* Looks for runs of a queue that are to be moved. */
 static void
-look_at(Pass *pass, int32 queue)
+reorder_look_at(ReorderPass *pass, int32 queue)
 {
 	TqQueueSettings settings = *tq_queue_settings(queue);
 
@@ -137,7 +137,7 @@ compare_moves(const void *a, const void *b)
 
 /* Moves what was found, the oldest first; returns how many. */
 static int64
-make_moves(Pass *pass)
+make_moves(ReorderPass *pass)
 {
 	int64 moved = 0;
 
@@ -168,8 +168,8 @@ tq_reorder_next(TimestampTz now)
 }
 
 /*
- * Moves runs whose time has come, if a pass is due, or always; returns how many.
- * Sets *more if there may be more.
+ * Moves runs whose time has come, if a pass is due, or always; returns how
+ * many. Sets *more if there may be more.
  */
 int64
 tq_reorder_pass(TimestampTz now, bool always, bool *more)
@@ -177,18 +177,18 @@ tq_reorder_pass(TimestampTz now, bool always, bool *more)
 	uint64 version;
 	int n;
 	int32 *queues = tq_queue_settings_with_moves(&version, &n);
-	Pass *pass;
+	ReorderPass *pass;
 	int64 moved;
 
 	*more = false;
 	if (n == 0 || (!always && tq_reorder_next(now) > now))
 		return 0;
-	pass = palloc(sizeof(Pass));
+	pass = palloc(sizeof(ReorderPass));
 	pass->now = now;
 	pass->n = 0;
 	pass->next = tq_clock_add_ms(now, IDLE_MS);
 	for (int i = 0; i < n && pass->n < MOVES; i++)
-		look_at(pass, queues[i]);
+		reorder_look_at(pass, queues[i]);
 	moved = make_moves(pass);
 	*more = pass->n == MOVES && moved > 0;
 	if (moved < pass->n)

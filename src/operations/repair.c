@@ -7,18 +7,17 @@
  * those of a group.  With `downstream`, what depends on them and has ended
  * without success becomes unscheduled again, and what depends on that in turn.
  * Such a task keeps its runs: its row in unscheduled has the number of the next
- * one, and counts dependencies on tasks of the repair, and those that were never
- * met.  from_run of the former is raised, so that earlier runs do not meet them.
+ * one, and counts dependencies on tasks of the repair, and those that were
+ * never met.  from_run of the former is raised, so that earlier runs do not meet
+ * them.
  *
- * Order of locks
- * --------------
- * Unique keys, by queue and key; then, in the order of task_lock.c, the rows
- * with the locations of the tasks of the repair, and of the unresolved or
- * unsuccessful tasks that they require.  All of these are looked up before; when
- * they are locked, they are looked up again, and what is new is locked as well.
- * Only there the order is not kept, and the server may have to end a deadlock: a
- * dependent must have ended, or another repair have been committed, within the
- * milliseconds between.
+ * Order of locks -------------- Unique keys, by queue and key; then, in the
+ * order of task_lock.c, the rows with the locations of the tasks of the repair,
+ * and of the unresolved or unsuccessful tasks that they require.  All of these
+ * are looked up before; when they are locked, they are looked up again, and
+ * what is new is locked as well. Only there the order is not kept, and the
+ * server may have to end a deadlock: a dependent must have ended, or another
+ * repair have been committed, within the milliseconds between.
  *
  * Why no two sessions miss each other:
  *	- A dependency that is counted as unmet is that on a task whose row this call
@@ -56,20 +55,20 @@
 #include "operations.h"
 
 /* What a repair does with a task. */
-typedef enum Fate
+typedef enum RepairFate
 {
 	FATE_NONE,  /* nothing */
 	FATE_RERUN, /* it gets another run */
 	FATE_WAIT,  /* it becomes unscheduled again */
 	FATE_STAYS  /* it is unresolved; its dependents wait for it */
-} Fate;
+} RepairFate;
 
 /* A task that the repair may change. */
 typedef struct Member
 {
 	int64 id;
 	bool is_start;
-	Fate fate;
+	RepairFate fate;
 	TqTask task;
 	TqRun last;
 	int64 *unmet; /* of one that waits: the tasks that it requires */
@@ -77,12 +76,12 @@ typedef struct Member
 } Member;
 
 /* The unique key of a member. */
-typedef struct Key
+typedef struct RepairKey
 {
 	TqUniqueKey key;
 	int64 member;
 	bool is_held; /* another task holds it */
-} Key;
+} RepairKey;
 
 typedef struct Repair
 {
@@ -102,14 +101,14 @@ typedef struct Repair
 	int nedges;
 	int64 *locked; /* by id */
 	int nlocked;
-	Key *keys; /* locked; by queue and key */
+	RepairKey *keys; /* locked; by queue and key */
 	int nkeys;
 	TqDependency *raised; /* dependencies that are unmet again */
 	int nraised;
 } Repair;
 
 static bool
-is_unsuccessful(const TqRun *run)
+repair_is_unsuccessful(const TqRun *run)
 {
 	return run->state == TQ_STATE_FAILED || run->state == TQ_STATE_EXCEPTION;
 }
@@ -121,7 +120,7 @@ has_id(const int64 *ids, int n, int64 id)
 }
 
 static int
-sort_ids(int64 *ids, int n)
+repair_sort_ids(int64 *ids, int n)
 {
 	qsort(ids, n, sizeof(int64), tq_compare_ids);
 	return (int) qunique(ids, n, sizeof(int64), tq_compare_ids);
@@ -150,7 +149,7 @@ find_member(const Repair *repair, int64 id)
  * far as they matter.
  */
 static void
-collect(Repair *repair)
+repair_collect(Repair *repair)
 {
 	int n = repair->nstarts;
 	int64 *ids = repair->how->downstream
@@ -177,8 +176,8 @@ collect(Repair *repair)
 }
 
 /*
- * Returns the tasks to be locked, by id: those of the repair, and those that they
- * require, unless completed.
+ * Returns the tasks to be locked, by id: those of the repair, and those that
+ * they require, unless completed.
  */
 static int64 *
 find_locks(const Repair *repair, int *n)
@@ -192,7 +191,7 @@ find_locks(const Repair *repair, int *n)
 		ids[(*n)++] = repair->members[i].id;
 	for (int i = 0; i < repair->nedges; i++)
 		ids[(*n)++] = repair->edges[i].required;
-	*n = sort_ids(ids, *n);
+	*n = repair_sort_ids(ids, *n);
 	return ids;
 }
 
@@ -233,7 +232,8 @@ lock_more(Repair *repair, const int64 *ids, int n)
 		   sizeof(int64) * nmembers);
 	repair->nlocked += nmembers;
 	memcpy(repair->locked + repair->nlocked, others, sizeof(int64) * nothers);
-	repair->nlocked = sort_ids(repair->locked, repair->nlocked + nothers);
+	repair->nlocked = repair_sort_ids(repair->locked,
+									  repair->nlocked + nothers);
 }
 
 /* Returns whether all of these tasks are locked. */
@@ -251,10 +251,10 @@ are_locked(const Repair *repair, const int64 *ids, int n)
 /* ---- unique keys ---- */
 
 static int
-compare_keys(const void *a, const void *b)
+repair_compare_keys(const void *a, const void *b)
 {
-	const Key *x = a;
-	const Key *y = b;
+	const RepairKey *x = a;
+	const RepairKey *y = b;
 	int order;
 
 	if (x->key.queue != y->key.queue)
@@ -264,8 +264,8 @@ compare_keys(const void *a, const void *b)
 }
 
 /*
- * Returns whether the repair may make a member that it has not locked yet pending
- * or unscheduled again.
+ * Returns whether the repair may make a member that it has not locked yet
+ * pending or unscheduled again.
  */
 static bool
 may_run_again(const Repair *repair, const Member *member)
@@ -279,7 +279,7 @@ may_run_again(const Repair *repair, const Member *member)
 static void
 lock_keys(Repair *repair)
 {
-	repair->keys = palloc(sizeof(Key) * Max(repair->n, 1));
+	repair->keys = palloc(sizeof(RepairKey) * Max(repair->n, 1));
 	repair->nkeys = 0;
 	for (int i = 0; i < repair->n; i++)
 	{
@@ -293,14 +293,14 @@ lock_keys(Repair *repair)
 		tq_task_keys_read(member->id, texts);
 		if (texts[TQ_KEY_UNIQUE] != NULL)
 			repair->keys[repair->nkeys++] =
-				(Key){.key = tq_unique_key_of(&member->task,
-											  texts[TQ_KEY_UNIQUE]),
-					  .member = member->id};
+				(RepairKey){.key = tq_unique_key_of(&member->task,
+													texts[TQ_KEY_UNIQUE]),
+							.member = member->id};
 	}
-	qsort(repair->keys, repair->nkeys, sizeof(Key), compare_keys);
+	qsort(repair->keys, repair->nkeys, sizeof(RepairKey), repair_compare_keys);
 	for (int i = 0; i < repair->nkeys; i++)
 	{
-		Key *key = &repair->keys[i];
+		RepairKey *key = &repair->keys[i];
 		const Member *member = find_member(repair, key->member);
 
 		key->is_held = tq_unique_rerun(&member->task, TQ_LOCK_UPDATE,
@@ -311,7 +311,7 @@ lock_keys(Repair *repair)
 
 /* Returns whether two entries have the same key, which may be gone. */
 static bool
-is_same_key(const Key *a, const Key *b)
+is_same_key(const RepairKey *a, const RepairKey *b)
 {
 	return a->key.key != NULL && b->key.key != NULL &&
 		   a->key.queue == b->key.queue && strcmp(a->key.key, b->key.key) == 0;
@@ -324,11 +324,11 @@ is_same_key(const Key *a, const Key *b)
 static void
 take_keys(const Repair *repair)
 {
-	const Key *before = NULL;
+	const RepairKey *before = NULL;
 
 	for (int i = 0; i < repair->nkeys; i++)
 	{
-		Key *key = &repair->keys[i];
+		RepairKey *key = &repair->keys[i];
 		const Member *member = find_member(repair, key->member);
 
 		if (member == NULL ||
@@ -347,11 +347,11 @@ take_keys(const Repair *repair)
 
 /* Returns whether a task of a group ended for one of the reasons. */
 static bool
-is_wanted(const Repair *repair, const Member *member)
+repair_is_wanted(const Repair *repair, const Member *member)
 {
 	if (!repair->is_group)
 		return true;
-	if (!is_unsuccessful(&member->last))
+	if (!repair_is_unsuccessful(&member->last))
 		return false;
 	for (int i = 0; i < repair->nreasons; i++)
 	{
@@ -363,7 +363,7 @@ is_wanted(const Repair *repair, const Member *member)
 
 /* Returns the number of the next run of a task that dependents wait for. */
 static int
-next_run(const Member *member)
+repair_next_run(const Member *member)
 {
 	return member->last.state == TQ_STATE_PENDING ||
 				   member->last.state == TQ_STATE_RUNNING
@@ -372,8 +372,8 @@ next_run(const Member *member)
 }
 
 /*
- * Returns whether the runs that a required task has had meet a dependency, which
- * then stays met.
+ * Returns whether the runs that a required task has had meet a dependency,
+ * which then stays met.
  */
 static bool
 was_met(const TqDependency *edge, bool all_resolved)
@@ -439,10 +439,10 @@ edges_of(const Repair *repair, int64 id, int *n)
 }
 
 /*
- * Finds the tasks of the repair: those at which it begins, and with `downstream`
- * what depends on a task of the repair and is unsuccessful or unscheduled.  The
- * passes are repeated until nothing changes, because a dependent may have a lower
- * id than a task that it requires.
+ * Finds the tasks of the repair: those at which it begins, and with
+ * `downstream` what depends on a task of the repair and is unsuccessful or
+ * unscheduled.  The passes are repeated until nothing changes, because a
+ * dependent may have a lower id than a task that it requires.
  */
 static void
 mark(const Repair *repair)
@@ -453,7 +453,7 @@ mark(const Repair *repair)
 	{
 		Member *member = &repair->members[i];
 
-		if (member->is_start && is_wanted(repair, member))
+		if (member->is_start && repair_is_wanted(repair, member))
 			member->fate = tq_state_verdict(member->last.state,
 											TQ_EVENT_RERUN) == TQ_VERDICT_APPLY
 							   ? FATE_RERUN
@@ -470,7 +470,7 @@ mark(const Repair *repair)
 
 			if (member->fate != FATE_NONE || !is_reached(repair, edges, n))
 				continue;
-			if (is_unsuccessful(&member->last))
+			if (repair_is_unsuccessful(&member->last))
 				member->fate = FATE_WAIT;
 			else if (member->last.state == TQ_STATE_UNSCHEDULED)
 				member->fate = FATE_STAYS;
@@ -509,7 +509,7 @@ find_unmet(Repair *repair, Member *member)
 		if (!is_again)
 			continue;
 		repair->raised[repair->nraised] = edges[i];
-		repair->raised[repair->nraised++].from_run = next_run(required);
+		repair->raised[repair->nraised++].from_run = repair_next_run(required);
 	}
 }
 
@@ -553,7 +553,7 @@ refuse_deadline(const TqTask *task)
 
 /* Raises an error if a member that is to be changed cannot be. */
 static void
-check_member(const Repair *repair, const Member *member)
+repair_check_member(const Repair *repair, const Member *member)
 {
 	if (repair->deadline == 0 && member->task.deadline < repair->now)
 		refuse_deadline(&member->task);
@@ -576,8 +576,8 @@ is_in_group(const Repair *repair, const TqTask *task)
 }
 
 /*
- * Returns whether a member gets the new deadline.  That of one that only waits as
- * before is never moved back.
+ * Returns whether a member gets the new deadline.  That of one that only waits
+ * as before is never moved back.
  */
 static bool
 gets_deadline(const Repair *repair, const Member *member)
@@ -588,8 +588,8 @@ gets_deadline(const Repair *repair, const Member *member)
 }
 
 /*
- * Raises TQ403 unless the caller may rerun each task that becomes unscheduled or
- * gets another deadline, except those of the group that is repaired.
+ * Raises TQ403 unless the caller may rerun each task that becomes unscheduled
+ * or gets another deadline, except those of the group that is repaired.
  */
 static void
 require_downstream(const Repair *repair)
@@ -615,7 +615,7 @@ require_downstream(const Repair *repair)
 }
 
 static void
-check(const Repair *repair)
+repair_check(const Repair *repair)
 {
 	require_downstream(repair);
 	for (int i = 0; i < repair->n; i++)
@@ -624,7 +624,7 @@ check(const Repair *repair)
 
 		if (member->fate == FATE_RERUN || member->fate == FATE_WAIT ||
 			(member->is_start && member->fate == FATE_STAYS))
-			check_member(repair, member);
+			repair_check_member(repair, member);
 	}
 }
 
@@ -646,9 +646,9 @@ expires_with(const TqTask *task, TimestampTz deadline)
 }
 
 /*
- * Inserts the timers of the timeouts of a run that goes on with a later deadline:
- * those that are not before the former deadline have none, because that would
- * have resolved the task anyway.
+ * Inserts the timers of the timeouts of a run that goes on with a later
+ * deadline: those that are not before the former deadline have none, because
+ * that would have resolved the task anyway.
  */
 static void
 watch_again(Member *member, TimestampTz deadline)
@@ -803,23 +803,23 @@ deadline_of(const TqRepairHow *how, TimestampTz now)
 
 /* Makes a repair whose starts are known. */
 static int64
-run(Repair *repair)
+repair_run(Repair *repair)
 {
 	int n;
 	const int64 *ids;
 
 	repair->deadline = deadline_of(repair->how, repair->now);
-	collect(repair);
+	repair_collect(repair);
 	lock_keys(repair);
 	while (ids = find_locks(repair, &n), !are_locked(repair, ids, n))
 	{
 		lock_more(repair, ids, n);
-		collect(repair);
+		repair_collect(repair);
 		lock_keys(repair); /* of what is new */
 	}
 	mark(repair);
 	decide_waits(repair);
-	check(repair);
+	repair_check(repair);
 	take_keys(repair);
 	return write_repair(repair);
 }
@@ -831,14 +831,14 @@ tq_repair_task(const TqTask *task, const TqRepairHow *how, TimestampTz now)
 	int64 start = task->id;
 	Repair repair = {.how = how, .now = now, .starts = &start, .nstarts = 1};
 
-	(void) run(&repair);
+	(void) repair_run(&repair);
 	if (repair.n == 0)
 		tq_error_missing_task(&task->task_id);
 }
 
 /*
- * Reruns the tasks of a group that ended for these reasons, and returns how many
- * run again, or wait again.
+ * Reruns the tasks of a group that ended for these reasons, and returns how
+ * many run again, or wait again.
  */
 int64
 tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
@@ -856,5 +856,5 @@ tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
 	repair.group = *slug;
 	repair.group_id = group.id;
 	repair.starts = tq_group_ended(&group, reasons, nreasons, &repair.nstarts);
-	return run(&repair);
+	return repair_run(&repair);
 }

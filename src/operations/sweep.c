@@ -66,7 +66,7 @@ tq_sweep_by_retention(TimestampTz now)
 
 /* Returns whether a task is old enough to be deleted by retention. */
 static bool
-is_old(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
+sweep_is_old(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
 {
 	return tq_clock_add_ms(task->created, rule->shortest_ms) <= now;
 }
@@ -77,7 +77,7 @@ may_go(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
 {
 	if (!rule->by_retention)
 		return task->queue == rule->queue;
-	return !task->expires_given && is_old(rule, task, now);
+	return !task->expires_given && sweep_is_old(rule, task, now);
 }
 
 /* Returns whether a task with this last run is to be deleted. */
@@ -325,18 +325,18 @@ has_old(const TqSweepRule *rule, const TqTask *tasks, int n, TimestampTz now)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (is_old(rule, &tasks[i], now))
+		if (sweep_is_old(rule, &tasks[i], now))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Reads tasks behind the id *after, which is moved on, into going[], up to `max`
- * that go by the rule; returns how many.  Stops when there are more than half as
- * many, so that no task is read again for the next batch, and after READ_ENTRIES
- * index entries.  Clears *more at the end: there is no further task, or by
- * retention only young ones.
+ * Reads tasks behind the id *after, which is moved on, into going[], up to
+ * `max` that go by the rule; returns how many.  Stops when there are more than
+ * half as many, so that no task is read again for the next batch, and after
+ * READ_ENTRIES index entries.  Clears *more at the end: there is no further
+ * task, or by retention only young ones.
  */
 static int
 read_going(const TqSweepRule *rule, TqTask *going, int max, TimestampTz now,

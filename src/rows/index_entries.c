@@ -88,10 +88,10 @@ typedef struct Cached
 static HTAB *cache = NULL;
 static Shape *invalidated = NULL; /* to be freed */
 static bool has_invalidated = false;
-static uint64 invalidations = 0; /* counts calls of forget() */
+static uint64 invalidations = 0; /* counts calls of index_entries_forget() */
 
 static bool
-is_about(const Shape *shape, Oid relid)
+index_entries_is_about(const Shape *shape, Oid relid)
 {
 	if (relid == InvalidOid || relid == shape->table)
 		return true;
@@ -114,7 +114,7 @@ free_later(Shape *shape)
 
 /* Relcache callback: forgets the shapes that a relation belongs to. */
 static void
-forget(Datum arg, Oid relid)
+index_entries_forget(Datum arg, Oid relid)
 {
 	HASH_SEQ_STATUS scan;
 	Cached *cached;
@@ -125,7 +125,7 @@ forget(Datum arg, Oid relid)
 	{
 		Shape *shape = cached->shape;
 
-		if (shape == NULL || !is_about(shape, relid))
+		if (shape == NULL || !index_entries_is_about(shape, relid))
 			continue;
 		free_later(shape);
 		cached->shape = NULL;
@@ -158,7 +158,7 @@ create_cache(void)
 
 	cache = hash_create("tq indexes", 16, &control,
 						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	CacheRegisterRelcacheCallback(index_entries_forget, (Datum) 0);
 }
 
 /* Adds an index to a shape, whose memory context is the current one. */

@@ -2,8 +2,8 @@
  * insert_new.c
  *	  Inserts rows except those whose key exists already, or with another key.
  *
- * tq_table_flush_new() is INSERT ON CONFLICT DO NOTHING for many rows, whose order is that in
- * which it waits for other sessions.
+ * tq_table_flush_new() is INSERT ON CONFLICT DO NOTHING for many rows, whose
+ * order is that in which it waits for other sessions.
  *
  * Why two sessions cannot both insert a key: the index looks for the key and
  * inserts the entry under one lock on its page, so the second session finds
@@ -118,7 +118,7 @@ insert_again(Insertion *insertion, TupleTableSlot *slot)
  * positions in place[], and returns their number.
  */
 static int
-put_free_first(Insertion *insertion, int *place)
+put_free_first(Insertion *insertion, int *position)
 {
 	TqTable *table = insertion->table;
 	int free_rows = 0;
@@ -131,7 +131,7 @@ put_free_first(Insertion *insertion, int *place)
 			continue;
 		table->slots[i] = table->slots[free_rows];
 		table->slots[free_rows] = slot;
-		place[free_rows++] = i;
+		position[free_rows++] = i;
 	}
 	return free_rows;
 }
@@ -149,21 +149,21 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
 						   .arbiter = tq_relation_oid(arbiter),
 						   .column = column,
 						   .before = RegisterSnapshot(GetLatestSnapshot())};
-	int place[TQ_TABLE_BATCH];
+	int position[TQ_TABLE_BATCH];
 
 	InitDirtySnapshot(insertion.dirty);
 	insertion.by_key = tq_scan_begin(table, arbiter, 1, &insertion.dirty);
 	memset(is_new, 0, sizeof(bool) * table->filled);
-	table->filled = put_free_first(&insertion, place);
+	table->filled = put_free_first(&insertion, position);
 	if (table->filled > 0)
 		tq_table_insert_rows(table);
 	for (int i = 0; i < table->filled; i++)
 	{
 		TupleTableSlot *slot = table->slots[i];
 
-		is_new[place[i]] = tq_table_insert_entries(table, slot,
-												   insertion.arbiter) ||
-						   insert_again(&insertion, slot);
+		is_new[position[i]] = tq_table_insert_entries(table, slot,
+													  insertion.arbiter) ||
+							  insert_again(&insertion, slot);
 	}
 	table->filled = 0;
 	tq_scan_end(insertion.by_key);

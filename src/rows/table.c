@@ -67,7 +67,7 @@ static TqRelation *known = NULL;
  * changed.
  */
 static void
-forget(Datum arg, Oid relid)
+table_forget(Datum arg, Oid relid)
 {
 	TqRelation *relation = known;
 
@@ -90,7 +90,7 @@ tq_relation_oid(TqRelation *relation)
 	if (OidIsValid(relation->oid))
 		return relation->oid;
 	if (!watching)
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+		CacheRegisterRelcacheCallback(table_forget, (Datum) 0);
 	watching = true;
 	oid = get_relname_relid(relation->name,
 							get_namespace_oid(TQ_SCHEMA, false));

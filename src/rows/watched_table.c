@@ -2,8 +2,8 @@
  * watched_table.c
  *	  Tables whose rows each session caches.
  *
- * A trigger on such a table sends a relcache invalidation, whatever writes it: a
- * function of tq, a restore, replication, a superuser.  So a call that begins
+ * A trigger on such a table sends a relcache invalidation, whatever writes it:
+ * a function of tq, a restore, replication, a superuser.  So a call that begins
  * after the commit reads the rows again.  The session that changes the table
  * reads them again at once, and once more if its changes are undone.
  */
@@ -19,7 +19,7 @@ static bool has_changed = false; /* one of them, by this transaction */
 
 /* Relcache callback: notes that a table may have changed. */
 static void
-forget(Datum arg, Oid relid)
+watched_forget(Datum arg, Oid relid)
 {
 	for (TqWatched *watched = all; watched != NULL; watched = watched->next)
 	{
@@ -41,7 +41,7 @@ tq_watched_begin(TqWatched *watched)
 	if (watched->is_watched)
 		return;
 	if (!is_registered)
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+		CacheRegisterRelcacheCallback(watched_forget, (Datum) 0);
 	is_registered = true;
 	watched->is_watched = true;
 	watched->next = all;
@@ -57,8 +57,8 @@ tq_watched_read(TqWatched *watched)
 }
 
 /*
- * Makes all sessions read a table again once this transaction has committed, and
- * this one at once.
+ * Makes all sessions read a table again once this transaction has committed,
+ * and this one at once.
  */
 void
 tq_watched_changed(TqWatched *watched)

@@ -199,7 +199,7 @@ finish(Access *access)
  * of the cache.
  */
 static void
-collect(Access *access)
+access_collect(Access *access)
 {
 	int ngrants;
 	TqGrant *grants = tq_grants_all(&ngrants);
@@ -232,12 +232,12 @@ collect(Access *access)
 
 /* Returns the scopes of a role. */
 static Access
-compile(Oid role)
+access_compile(Oid role)
 {
 	Access access = {.role = role, .is_unlimited = has_every_scope(role)};
 
 	if (!access.is_unlimited)
-		collect(&access);
+		access_collect(&access);
 	return access;
 }
 
@@ -265,7 +265,7 @@ begin_cache(uint64 generation)
  * necessary.  A change that arrives meanwhile is noticed by the next look.
  */
 static const Access *
-look_up(Oid role, uint64 generation)
+access_look_up(Oid role, uint64 generation)
 {
 	Access access;
 	Access *entry;
@@ -277,7 +277,7 @@ look_up(Oid role, uint64 generation)
 	entry = hash_search(cache, &role, HASH_FIND, NULL);
 	if (entry == NULL)
 	{
-		access = compile(role);
+		access = access_compile(role);
 		entry = hash_search(cache, &role, HASH_ENTER, &found);
 		*entry = access;
 	}
@@ -386,7 +386,7 @@ of_caller(void)
 		return &assumed->access;
 	generation = present_generation();
 	if (last == NULL || last->role != caller || cache_generation != generation)
-		last = look_up(caller, generation);
+		last = access_look_up(caller, generation);
 	return last;
 }
 

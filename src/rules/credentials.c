@@ -144,13 +144,13 @@ random_bytes(uint8 *bytes, size_t len)
 /* ---- text ---- */
 
 static void
-put(StringInfo text, const char *string)
+credentials_put(StringInfo text, const char *string)
 {
 	appendBinaryStringInfo(text, string, strlen(string));
 }
 
 static void
-put_number(StringInfo text, int64 number)
+credentials_put_number(StringInfo text, int64 number)
 {
 	enlargeStringInfo(text, MAXINT8LEN + 1);
 	text->len += pg_lltoa(number, text->data + text->len);
@@ -158,13 +158,13 @@ put_number(StringInfo text, int64 number)
 
 /* Appends <taskId>/<runId>. */
 static void
-put_run(StringInfo text, const TqClaim *claim)
+credentials_put_run(StringInfo text, const TqClaim *claim)
 {
 	enlargeStringInfo(text, TQ_SLUG_CHARS + 1);
 	tq_slug_print(&claim->task_id, text->data + text->len);
 	text->len += TQ_SLUG_CHARS;
 	appendStringInfoChar(text, '/');
-	put_number(text, claim->run_id);
+	credentials_put_number(text, claim->run_id);
 }
 
 /* Returns a time in milliseconds since 1970, as JavaScript has it. */
@@ -179,14 +179,14 @@ unix_ms(TimestampTz t)
 static void
 put_client_id(StringInfo text, const TqClaim *claim, int64 expiry)
 {
-	put(text, "task-client/");
-	put_run(text, claim);
-	put(text, "/on/");
-	put(text, claim->worker_group);
+	credentials_put(text, "task-client/");
+	credentials_put_run(text, claim);
+	credentials_put(text, "/on/");
+	credentials_put(text, claim->worker_group);
 	appendStringInfoChar(text, '/');
-	put(text, claim->worker_id);
-	put(text, "/until/");
-	put_number(text, expiry / 1000);
+	credentials_put(text, claim->worker_id);
+	credentials_put(text, "/until/");
+	credentials_put_number(text, expiry / 1000);
 }
 
 /* Appends random characters that are safe in a URL. */
@@ -236,12 +236,12 @@ put_task_scopes(StringInfo text, ArrayType *array)
 static void
 put_scopes(StringInfo text, const TqClaim *claim)
 {
-	put(text, "[\"queue:reclaim-task:");
-	put_run(text, claim);
-	put(text, "\",\"queue:resolve-task:");
-	put_run(text, claim);
-	put(text, "\",\"queue:create-artifact:");
-	put_run(text, claim);
+	credentials_put(text, "[\"queue:reclaim-task:");
+	credentials_put_run(text, claim);
+	credentials_put(text, "\",\"queue:resolve-task:");
+	credentials_put_run(text, claim);
+	credentials_put(text, "\",\"queue:create-artifact:");
+	credentials_put_run(text, claim);
 	appendStringInfoChar(text, '"');
 	if (claim->scopes != NULL)
 		put_task_scopes(text, claim->scopes);
@@ -253,38 +253,38 @@ static void
 put_certificate(StringInfo text, const TqClaim *claim, int64 start,
 				int64 expiry)
 {
-	put(text, "{\"version\":1,\"scopes\":");
+	credentials_put(text, "{\"version\":1,\"scopes\":");
 	put_scopes(text, claim);
-	put(text, ",\"start\":");
-	put_number(text, start);
-	put(text, ",\"expiry\":");
-	put_number(text, expiry);
-	put(text, ",\"seed\":\"");
+	credentials_put(text, ",\"start\":");
+	credentials_put_number(text, start);
+	credentials_put(text, ",\"expiry\":");
+	credentials_put_number(text, expiry);
+	credentials_put(text, ",\"seed\":\"");
 	put_seed(text, claim->started);
-	put(text, "\",\"issuer\":\"tq\",\"signature\":\"");
+	credentials_put(text, "\",\"issuer\":\"tq\",\"signature\":\"");
 }
 
 /* ---- what is signed ---- */
 
 /* The first bytes of what is signed; they never leave the server. */
-typedef struct Header
+typedef struct CredentialsHeader
 {
 	uint64 system;
 	uint32 database;
 	uint32 client_id; /* lengths */
 	uint32 token;
 	uint32 unused;
-} Header;
+} CredentialsHeader;
 
 /* Sets the first bytes of what is signed. */
 static void
 set_header(StringInfo text, int client_id, int token)
 {
-	Header header = {.system = GetSystemIdentifier(),
-					 .database = MyDatabaseId,
-					 .client_id = client_id,
-					 .token = token,
-					 .unused = 0};
+	CredentialsHeader header = {.system = GetSystemIdentifier(),
+								.database = MyDatabaseId,
+								.client_id = client_id,
+								.token = token,
+								.unused = 0};
 
 	memcpy(text->data, &header, sizeof(header));
 }
@@ -294,7 +294,7 @@ static void
 begin_text(StringInfo text)
 {
 	resetStringInfo(text);
-	appendStringInfoSpaces(text, sizeof(Header));
+	appendStringInfoSpaces(text, sizeof(CredentialsHeader));
 }
 
 /* ---- issue ---- */
@@ -349,7 +349,7 @@ issue(Issuer *issuer, const TqClaim *claim, const uint8 *random)
 
 	begin_text(text);
 	put_client_id(text, claim, expiry);
-	client_id = text->len - (int) sizeof(Header);
+	client_id = text->len - (int) sizeof(CredentialsHeader);
 	put_token(text, random);
 	before = text->len;
 	put_certificate(text, claim, issuer->start, expiry);
@@ -358,8 +358,9 @@ issue(Issuer *issuer, const TqClaim *claim, const uint8 *random)
 	hmac_sign(issuer->hmac, issuer->secret.bytes, TQ_SECRET_BYTES, text->data,
 			  text->len, text->data + text->len);
 	text->len += HMAC_CHARS;
-	put(text, CERTIFICATE_END);
-	return json_of(text->data + sizeof(Header), client_id, text->len - before);
+	credentials_put(text, CERTIFICATE_END);
+	return json_of(text->data + sizeof(CredentialsHeader), client_id,
+				   text->len - before);
 }
 
 /*
@@ -440,7 +441,7 @@ tq_credentials_client(const TqCredentials *given)
 }
 
 static void
-put_value(StringInfo text, const JsonbValue *value)
+credentials_put_value(StringInfo text, const JsonbValue *value)
 {
 	appendBinaryStringInfo(text, value->val.string.val, value->val.string.len);
 }
@@ -451,8 +452,8 @@ put_signed(StringInfo text, const TqCredentials *given, int body)
 {
 	initStringInfo(text);
 	begin_text(text);
-	put_value(text, &given->client_id);
-	put_value(text, &given->token);
+	credentials_put_value(text, &given->client_id);
+	credentials_put_value(text, &given->token);
 	appendBinaryStringInfo(text, given->certificate.val.string.val, body);
 	set_header(text, given->client_id.val.string.len,
 			   given->token.val.string.len);

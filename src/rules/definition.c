@@ -4,9 +4,9 @@
  *	  1.2 and 1.2.1).
  *
  * Notes what is wrong with a TqTaskDefinition, and raises TQ400 for all of it.
- * definition_json.c reads JSON definitions, enqueue.c makes them of the arguments
- * of enqueue().  create.c decides whether the required tasks exist and whether
- * the id of the task is free.
+ * definition_json.c reads JSON definitions, enqueue.c makes them of the
+ * arguments of enqueue().  create.c decides whether the required tasks exist and
+ * whether the id of the task is free.
  */
 #include "postgres.h"
 
@@ -137,8 +137,8 @@ tq_faults_raise(const TqFaults *faults)
 
 /* Notes that a text breaks a rule, and shows it. */
 static void
-fault_of(TqFaults *faults, const char *key, const char *rule,
-		 const char *value)
+definition_fault_of(TqFaults *faults, const char *key, const char *rule,
+					const char *value)
 {
 	tq_fault(faults, key,
 			 psprintf("%s; it is \"%s\"", rule, tq_error_clip(value)));
@@ -154,7 +154,8 @@ typedef struct SizeLimit
 } SizeLimit;
 
 static void
-refuse_size(TqFaults *faults, const char *key, Size size, SizeLimit limit)
+definition_refuse_size(TqFaults *faults, const char *key, Size size,
+					   SizeLimit limit)
 {
 	tq_fault_with_hint(
 		faults, key,
@@ -164,9 +165,9 @@ refuse_size(TqFaults *faults, const char *key, Size size, SizeLimit limit)
 }
 
 /*
- * Returns the size of a value: as text, as clients and pg_dump read it, or as it
- * is stored, whichever is larger; not exactly, only a size that is not exceeded,
- * unless is_exact.
+ * Returns the size of a value: as text, as clients and pg_dump read it, or as
+ * it is stored, whichever is larger; not exactly, only a size that is not
+ * exceeded, unless is_exact.
  */
 static Size
 json_size(const Jsonb *value, bool is_exact)
@@ -194,7 +195,7 @@ check_size(TqFaults *faults, const char *key, const Jsonb *value,
 		return;
 	size = json_size(value, true);
 	if (size > limit.bytes)
-		refuse_size(faults, key, size, limit);
+		definition_refuse_size(faults, key, size, limit);
 }
 
 /*
@@ -234,7 +235,8 @@ tq_definition_check_whole(TqFaults *faults, const TqTaskDefinition *definition)
 			   (SizeLimit){tq_max_payload, "tq.max_payload"});
 	if (whole_size(definition, false) > limit.bytes &&
 		whole_size(definition, true) > limit.bytes)
-		refuse_size(faults, "task", whole_size(definition, true), limit);
+		definition_refuse_size(faults, "task", whole_size(definition, true),
+							   limit);
 }
 
 /* ---- names and lists ---- */
@@ -245,7 +247,7 @@ tq_definition_priority(TqFaults *faults, const char *name)
 	int priority = tq_priority_parse(name);
 
 	if (priority == 0)
-		fault_of(
+		definition_fault_of(
 			faults, "priority",
 			"must be highest, very-high, high, medium, low, very-low or lowest",
 			name);
@@ -259,8 +261,8 @@ tq_definition_requires(TqFaults *faults, const char *name)
 	if (strcmp(name, "all-resolved") == 0)
 		return true;
 	if (strcmp(name, "all-completed") != 0)
-		fault_of(faults, "requires", "must be all-completed or all-resolved",
-				 name);
+		definition_fault_of(faults, "requires",
+							"must be all-completed or all-resolved", name);
 	return false;
 }
 
@@ -269,7 +271,7 @@ tq_definition_check_project(TqFaults *faults,
 							const TqTaskDefinition *definition)
 {
 	if (!tq_is_project_id(definition->named.project_id))
-		fault_of(
+		definition_fault_of(
 			faults, "projectId",
 			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"",
 			definition->named.project_id);
@@ -281,11 +283,12 @@ check_scope(TqFaults *faults, const char *scope)
 	size_t len = strlen(scope);
 
 	if (!tq_is_printable(scope))
-		fault_of(faults, "scopes", "must be of printable ASCII characters",
-				 scope);
+		definition_fault_of(faults, "scopes",
+							"must be of printable ASCII characters", scope);
 	if (len >= 2 && strcmp(scope + len - 2, "**") == 0)
-		fault_of(faults, "scopes", "must not have a scope that ends in \"**\"",
-				 scope);
+		definition_fault_of(faults, "scopes",
+							"must not have a scope that ends in \"**\"",
+							scope);
 }
 
 static void
@@ -300,13 +303,13 @@ check_route(TqFaults *faults, char *const *routes, int i)
 	for (int j = 0; j < i; j++)
 	{
 		if (strcmp(routes[i], routes[j]) == 0)
-			fault_of(faults, "routes", "must not name a route twice",
-					 routes[i]);
+			definition_fault_of(faults, "routes",
+								"must not name a route twice", routes[i]);
 	}
 }
 
 static int
-compare_slugs(const void *a, const void *b)
+definition_compare_slugs(const void *a, const void *b)
 {
 	return tq_slug_compare(a, b);
 }
@@ -328,8 +331,8 @@ tq_definition_check_dependencies(TqFaults *faults,
 		return;
 	sorted = palloc(sizeof(TqSlug) * n);
 	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
-	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
-	if (qunique(sorted, n, sizeof(TqSlug), compare_slugs) != n)
+	qsort(sorted, n, sizeof(TqSlug), definition_compare_slugs);
+	if (qunique(sorted, n, sizeof(TqSlug), definition_compare_slugs) != n)
 		tq_fault(faults, "dependencies", "must not name a task twice");
 	pfree(sorted);
 }
@@ -424,8 +427,8 @@ typedef struct Parsed
 
 /*
  * Parses a policy that was given, or one with what the queue adds to it, or
- * notes what is wrong with it and returns false.  The last valid one is cached, because most tasks that are created in a row have
- * the same policy.
+ * notes what is wrong with it and returns false.  The last valid one is cached,
+ * because most tasks that are created in a row have the same policy.
  */
 static bool
 parse_policy(TqFaults *faults, const Jsonb *policy, bool with_default,
@@ -571,14 +574,14 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 
 /* Returns a time that is that much later; one of no use stays of no use. */
 static TimestampTz
-later(TimestampTz t, int64 us)
+definition_later(TimestampTz t, int64 us)
 {
 	return t > tq_clock_latest() ? t : t + us;
 }
 
 /*
- * Moves the times of a new task by its delay, if they count from when it becomes
- * visible.
+ * Moves the times of a new task by its delay, if they count from when it
+ * becomes visible.
  */
 void
 tq_definition_shift_times(TqTaskDefinition *definition)
@@ -591,8 +594,8 @@ tq_definition_shift_times(TqTaskDefinition *definition)
 	visible = tq_policy_visible(task->created, task->delay, task->created);
 	if (visible > tq_clock_latest())
 		return;
-	task->deadline = later(task->deadline, visible - task->created);
-	task->expires = later(task->expires, visible - task->created);
+	task->deadline = definition_later(task->deadline, visible - task->created);
+	task->expires = definition_later(task->expires, visible - task->created);
 	if (!task->expires_given)
 		task->expires = Min(task->expires, tq_clock_latest());
 }

@@ -74,7 +74,8 @@ static const struct
 					   {KEY_SOURCE, 4096}};
 
 static void
-refuse(const TqJsonReader *source, const char *key, const char *rule)
+definition_json_refuse(const TqJsonReader *source, const char *key,
+					   const char *rule)
 {
 	tq_fault(source->owner, key, rule);
 }
@@ -85,9 +86,9 @@ get_identifier(const TqJsonReader *source, int key)
 	char *value = tq_json_read_string(source, key);
 
 	if (value != NULL && !tq_is_identifier(value))
-		refuse(source, keys[key].name,
-			   psprintf(TQ_IDENTIFIER_RULE "; it is \"%s\"",
-						tq_error_clip(value)));
+		definition_json_refuse(source, keys[key].name,
+							   psprintf(TQ_IDENTIFIER_RULE "; it is \"%s\"",
+										tq_error_clip(value)));
 	return value;
 }
 
@@ -129,9 +130,10 @@ get_retries(const TqJsonReader *source)
 		return TQ_RETRIES_DEFAULT;
 	if (!tq_json_whole_number(value, 0, PG_INT16_MAX, &retries))
 	{
-		refuse(source, "retries",
-			   psprintf("must be a whole number from 0 to %d; it is %s",
-						TQ_RETRIES_MAX, tq_json_shown(value)));
+		definition_json_refuse(
+			source, "retries",
+			psprintf("must be a whole number from 0 to %d; it is %s",
+					 TQ_RETRIES_MAX, tq_json_shown(value)));
 		return 0;
 	}
 	return has_policy_retries(source)
@@ -183,9 +185,10 @@ check_field(const TqJsonReader *source, const TqJsonReader *metadata, int key,
 
 	if (value != NULL && tq_json_is_string(value, max))
 		return true;
-	refuse(source, "metadata",
-		   psprintf("must have a string \"%s\" of at most %d characters; %s",
-					metadata_keys[key].name, max, metadata_fault(value)));
+	definition_json_refuse(
+		source, "metadata",
+		psprintf("must have a string \"%s\" of at most %d characters; %s",
+				 metadata_keys[key].name, max, metadata_fault(value)));
 	return false;
 }
 
@@ -201,7 +204,7 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 	if (metadata == NULL)
 	{
 		if (tq_json_at(source, KEY_METADATA) == NULL)
-			refuse(source, "metadata", "is required");
+			definition_json_refuse(source, "metadata", "is required");
 		return;
 	}
 	all_known = tq_json_open(&reader, &metadata->root, &unknown);
@@ -209,13 +212,13 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 		has_source = check_field(source, &reader, metadata_fields[i].key,
 								 metadata_fields[i].max);
 	if (!all_known)
-		refuse(
+		definition_json_refuse(
 			source, "metadata",
 			psprintf(
 				"must have name, description, owner and source, and nothing else; it has %s",
 				tq_json_shown(&unknown)));
 	if (has_source && !is_source(tq_json_at(&reader, KEY_SOURCE)))
-		refuse(
+		definition_json_refuse(
 			source, "metadata",
 			psprintf(
 				"must have a \"source\" that begins with http://, https://, ssh:// or git@; it is %s",
@@ -227,7 +230,7 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
  * three if they agree.
  */
 static void
-read_queue(const TqJsonReader *source, TqNamedTask *named)
+definition_json_read_queue(const TqJsonReader *source, TqNamedTask *named)
 {
 	const TqFaults *faults = source->owner;
 	int known = faults->n;
@@ -241,15 +244,16 @@ read_queue(const TqJsonReader *source, TqNamedTask *named)
 		return;
 	if (queue != NULL && !tq_is_task_queue_id(queue))
 	{
-		refuse(source, "taskQueueId",
-			   psprintf("must be provisionerId/workerType; it is \"%s\"",
-						tq_error_clip(queue)));
+		definition_json_refuse(
+			source, "taskQueueId",
+			psprintf("must be provisionerId/workerType; it is \"%s\"",
+					 tq_error_clip(queue)));
 		return;
 	}
 	if (queue == NULL && (provisioner == NULL || worker_type == NULL))
 	{
-		refuse(source, "taskQueueId",
-			   "is required, or provisionerId and workerType");
+		definition_json_refuse(source, "taskQueueId",
+							   "is required, or provisionerId and workerType");
 		return;
 	}
 	if (queue == NULL)
@@ -258,8 +262,8 @@ read_queue(const TqJsonReader *source, TqNamedTask *named)
 	if ((provisioner != NULL &&
 		 strcmp(provisioner, pnstrdup(queue, slash - queue)) != 0) ||
 		(worker_type != NULL && strcmp(worker_type, slash + 1) != 0))
-		refuse(source, "taskQueueId",
-			   "must agree with provisionerId and workerType");
+		definition_json_refuse(source, "taskQueueId",
+							   "must agree with provisionerId and workerType");
 	named->queue_name = queue;
 }
 
@@ -284,7 +288,8 @@ read_names(const TqJsonReader *source, TqTaskDefinition *definition)
 
 /* Reads the task ids of the dependencies. */
 static void
-read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
+definition_json_read_dependencies(const TqJsonReader *source,
+								  TqTaskDefinition *definition)
 {
 	int n;
 	char **names = tq_json_read_strings(source, KEY_DEPENDENCIES, &n);
@@ -296,9 +301,10 @@ read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
 		if (tq_slug_parse(names[i], strlen(names[i]),
 						  &definition->dependencies[i]))
 			continue;
-		refuse(source, "dependencies",
-			   psprintf("must be an array of slugids; item %d is \"%s\"",
-						i + 1, tq_error_clip(names[i])));
+		definition_json_refuse(
+			source, "dependencies",
+			psprintf("must be an array of slugids; item %d is \"%s\"", i + 1,
+					 tq_error_clip(names[i])));
 		return;
 	}
 	tq_definition_check_dependencies(source->owner, definition);
@@ -310,7 +316,7 @@ read_lists(const TqJsonReader *source, TqTaskDefinition *definition)
 	int n;
 	char **items;
 
-	read_dependencies(source, definition);
+	definition_json_read_dependencies(source, definition);
 	items = tq_json_read_strings(source, KEY_ROUTES, &n);
 	definition->routes = tq_definition_routes(source->owner, items, n);
 	items = tq_json_read_strings(source, KEY_SCOPES, &n);
@@ -341,7 +347,7 @@ read_objects(const TqJsonReader *source, bool any_payload,
 							  ? tq_json_read_any(source, KEY_PAYLOAD)
 							  : tq_json_read_object(source, KEY_PAYLOAD);
 	if (tq_json_at(source, KEY_PAYLOAD) == NULL)
-		refuse(source, "payload", "is required");
+		definition_json_refuse(source, "payload", "is required");
 	definition->metadata = tq_json_read_object(source, KEY_METADATA);
 	check_metadata(source, definition->metadata);
 	definition->tags = tq_definition_tags(source->owner,
@@ -357,10 +363,10 @@ read_times(const TqJsonReader *source, TqTask *task)
 	task->created = task->deadline = DT_NOBEGIN; /* unless they are valid */
 	if (!tq_json_read_time(source, KEY_CREATED, &task->created) &&
 		tq_json_at(source, KEY_CREATED) == NULL)
-		refuse(source, "created", "is required");
+		definition_json_refuse(source, "created", "is required");
 	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline) &&
 		tq_json_at(source, KEY_DEADLINE) == NULL)
-		refuse(source, "deadline", "is required");
+		definition_json_refuse(source, "deadline", "is required");
 	if (!tq_json_read_time(source, KEY_EXPIRES, &task->expires))
 		task->expires = TIMESTAMP_IS_NOBEGIN(task->deadline)
 							? task->deadline
@@ -372,7 +378,8 @@ read_times(const TqJsonReader *source, TqTask *task)
  * the policy.
  */
 static void
-read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
+definition_json_read_policy(const TqJsonReader *source,
+							TqTaskDefinition *definition)
 {
 	const JsonbValue *policy = tq_json_at(source, KEY_POLICY);
 	const JsonbValue *delay = tq_json_at(source, KEY_DELAY);
@@ -389,7 +396,7 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 	fault = tq_duration_parse(delay, &ms);
 	if (fault != NULL)
 	{
-		refuse(source, "delay", fault);
+		definition_json_refuse(source, "delay", fault);
 		return;
 	}
 	definition->named.task.delay = ms;
@@ -420,26 +427,28 @@ void
 tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 				   bool any_payload, TqTaskDefinition *definition)
 {
-	TqJsonReader source = {keys, lengthof(keys), refuse, faults};
+	TqJsonReader source = {keys, lengthof(keys), definition_json_refuse,
+						   faults};
 	TqTask *task = &definition->named.task;
 	JsonbValue unknown;
 
 	if (!JsonContainerIsObject(json))
 		refuse_kind(faults, json);
 	if (!tq_json_open(&source, json, &unknown))
-		refuse(&source, tq_error_clip(tq_json_string_of(&unknown)),
-			   "is not a key of a task definition");
+		definition_json_refuse(&source,
+							   tq_error_clip(tq_json_string_of(&unknown)),
+							   "is not a key of a task definition");
 	memset(definition, 0, sizeof(TqTaskDefinition));
 	task->task_id = *faults->task_id;
 	task->expires_given = true;
-	read_queue(&source, &definition->named);
+	definition_json_read_queue(&source, &definition->named);
 	read_names(&source, definition);
 	read_lists(&source, definition);
 	read_words(&source, task);
 	task->retries = get_retries(&source);
 	definition->has_own_retries = tq_json_at(&source, KEY_RETRIES) != NULL;
 	read_objects(&source, any_payload, definition);
-	read_policy(&source, definition);
+	definition_json_read_policy(&source, definition);
 	read_times(&source, task);
 	tq_definition_check_sizes(faults, definition);
 	tq_definition_check_whole(faults, definition);
@@ -448,8 +457,8 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 }
 
 static void
-parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
-	  TqTaskDefinition *definition)
+definition_json_parse(const TqSlug *task_id, const JsonbContainer *json,
+					  bool any_payload, TqTaskDefinition *definition)
 {
 	TqFaults faults = {.task_id = task_id};
 
@@ -465,7 +474,7 @@ void
 tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
 					TqTaskDefinition *definition)
 {
-	parse(task_id, json, false, definition);
+	definition_json_parse(task_id, json, false, definition);
 }
 
 /*
@@ -476,5 +485,5 @@ void
 tq_definition_parse_existing(const TqSlug *task_id, const JsonbContainer *json,
 							 TqTaskDefinition *definition)
 {
-	parse(task_id, json, true, definition);
+	definition_json_parse(task_id, json, true, definition);
 }

@@ -138,7 +138,7 @@ metadata_with_name(TqFaults *faults, const char *name)
 
 /* Returns the policy of enqueue(), or NULL for none. */
 static Jsonb *
-policy_of(TqFaults *faults, const TqEnqueue *arguments)
+enqueue_policy_of(TqFaults *faults, const TqEnqueue *arguments)
 {
 	Jsonb *policy = arguments->policy;
 
@@ -199,7 +199,7 @@ tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
 	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
 	definition->metadata = metadata_with_name(faults, arguments->name);
 	tq_definition_set_expires(&definition->named, &tq_policy_plain);
-	policy = policy_of(faults, arguments);
+	policy = enqueue_policy_of(faults, arguments);
 	if (policy != NULL)
 		tq_definition_apply_policy(faults, definition, policy);
 	if (arguments->delay_ms > 0)

@@ -112,8 +112,8 @@ name_fault(const char *value, const char *further)
 }
 
 static void
-refuse(const char *what, const char *value, const char *further,
-	   const char *hint)
+identifier_refuse(const char *what, const char *value, const char *further,
+				  const char *hint)
 {
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
@@ -126,8 +126,8 @@ void
 tq_check_identifier(const char *what, const char *value)
 {
 	if (!tq_is_identifier(value))
-		refuse(what, value, "-_",
-			   "Use 1 to 38 letters, digits, \"-\" or \"_\".");
+		identifier_refuse(what, value, "-_",
+						  "Use 1 to 38 letters, digits, \"-\" or \"_\".");
 }
 
 /*
@@ -140,8 +140,9 @@ tq_check_worker_name(const char *what, const char *value)
 	size_t len = strlen(value);
 
 	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
-		refuse(what, value, "-_.",
-			   "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".");
+		identifier_refuse(
+			what, value, "-_.",
+			"Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".");
 }
 
 /* Checks the name of an artifact that is an argument. */
@@ -198,9 +199,8 @@ tq_task_queue_id(const char *what, char *value)
 }
 
 /*
- * Returns an element of task_queue_ids: a task queue id as
- * tq_task_queue_id() does, or a provisionerId, a slash and a star for all of its
- * queues.
+ * Returns an element of task_queue_ids: a task queue id as tq_task_queue_id()
+ * does, or a provisionerId, a slash and a star for all of its queues.
  */
 char *
 tq_queue_or_pattern(char *value)

@@ -76,13 +76,11 @@
  * read.  The same holds after a crash or a promotion: shared memory starts
  * empty, and a standby never raises.
  *
- * Locks
- * -----
- * Each bucket has one of LOCKS locks.  The entries of a bucket are changed with it
- * in exclusive mode, and read with it in share mode; the clock of the bucket, and
- * when an entry was last used, are atomic and move in share mode, too.  A backend
- * holds one of these locks at a time, and takes nothing else meanwhile.  The
- * number of identities that were given out is atomic.
+ * Locks ----- Each bucket has one of LOCKS locks.  The entries of a bucket are
+ * changed with it in exclusive mode, and read with it in share mode; the clock
+ * of the bucket, and when an entry was last used, are atomic and move in share
+ * mode, too.  A backend holds one of these locks at a time, and takes nothing
+ * else meanwhile.  The number of identities that were given out is atomic.
  */
 #include "postgres.h"
 
@@ -117,43 +115,43 @@ typedef struct Recent
 	int64 before;
 } Recent;
 
-typedef struct Key
+typedef struct ClaimCursorKey
 {
 	Oid database; /* InvalidOid: the entry is free */
 	Oid pending;
 	int32 queue;
-} Key;
+} ClaimCursorKey;
 
 /* The cursor of one queue. */
-typedef struct Entry
+typedef struct ClaimCursorEntry
 {
-	Key key;
+	ClaimCursorKey key;
 	pg_atomic_uint32
 		used; /* the bucket's clock at the last use; under the lock, shared */
 	uint64 identity;
 	uint64 generation[PRIORITIES]; /* number of calls of lower() */
 	int64 low[PRIORITIES];
 	Recent recent[PRIORITIES][LEVELS];
-} Entry;
+} ClaimCursorEntry;
 
-typedef struct Bucket
+typedef struct ClaimCursorBucket
 {
 	pg_atomic_uint32 clock; /* of uses; under the lock, shared */
-	Entry entries[BUCKET_SIZE];
-} Bucket;
+	ClaimCursorEntry entries[BUCKET_SIZE];
+} ClaimCursorBucket;
 
-typedef struct Shared
+typedef struct ClaimCursorShared
 {
 	LWLockPadded *locks;         /* fixed at startup */
 	int bucket_count;            /* fixed at startup */
 	pg_atomic_uint64 identities; /* given out so far; no lock */
-	Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
-} Shared;
+	ClaimCursorBucket buckets[FLEXIBLE_ARRAY_MEMBER];
+} ClaimCursorShared;
 
-static Shared *shared = NULL;
+static ClaimCursorShared *shared = NULL;
 
 /* What this transaction has recorded for a queue and priority. */
-typedef struct Note
+typedef struct ClaimCursorNote
 {
 	Oid pending;
 	int32 queue;
@@ -164,12 +162,12 @@ typedef struct Note
 	int64 taken_count;
 	int64 held_count;          /* locked, and not deleted since */
 	SubTransactionId taken_by; /* the last subtransaction that deleted a row */
-} Note;
+} ClaimCursorNote;
 
 #define MADE 0x01
 #define TAKEN 0x02
 
-static Note notes[TRACKED_MAX];
+static ClaimCursorNote notes[TRACKED_MAX];
 static int tracked_count = 0;
 static bool has_tracked = false; /* anything, in either way */
 
@@ -187,14 +185,14 @@ bucket_count(void)
 }
 
 static Size
-size(void)
+claim_cursor_size(void)
 {
-	return add_size(offsetof(Shared, buckets),
-					mul_size(bucket_count(), sizeof(Bucket)));
+	return add_size(offsetof(ClaimCursorShared, buckets),
+					mul_size(bucket_count(), sizeof(ClaimCursorBucket)));
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+claim_cursor_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	shared = memory;
 	if (!is_new)
@@ -213,21 +211,21 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 const TqShmemPart tq_cursor_shmem = {.name = "tq cursor",
 									 .tranche = "TqCursor",
 									 .locks = LOCKS,
-									 .size = size,
-									 .startup = startup};
+									 .size = claim_cursor_size,
+									 .startup = claim_cursor_startup};
 
 /*
  * Entries.
  */
 
-static Key
-key_of(Oid pending, int32 queue)
+static ClaimCursorKey
+claim_cursor_key_of(Oid pending, int32 queue)
 {
-	return (Key){MyDatabaseId, pending, queue};
+	return (ClaimCursorKey){MyDatabaseId, pending, queue};
 }
 
 static bool
-is_of(const Entry *entry, const Key *key)
+claim_cursor_is_of(const ClaimCursorEntry *entry, const ClaimCursorKey *key)
 {
 	return entry->key.queue == key->queue &&
 		   entry->key.pending == key->pending &&
@@ -235,7 +233,7 @@ is_of(const Entry *entry, const Key *key)
 }
 
 static uint32
-bucket_of(const Key *key)
+claim_cursor_bucket_of(const ClaimCursorKey *key)
 {
 	uint32 hash = hash_combine(murmurhash32(key->database),
 							   murmurhash32(key->pending));
@@ -253,14 +251,14 @@ lock_of(uint32 bucket)
 /*
  * Returns the entry of a queue, or NULL.  The caller holds the bucket's lock.
  */
-static Entry *
-find_entry(uint32 bucket, const Key *key)
+static ClaimCursorEntry *
+claim_cursor_find_entry(uint32 bucket, const ClaimCursorKey *key)
 {
-	Entry *entries = shared->buckets[bucket].entries;
+	ClaimCursorEntry *entries = shared->buckets[bucket].entries;
 
 	for (int i = 0; i < BUCKET_SIZE; i++)
 	{
-		if (is_of(&entries[i], key))
+		if (claim_cursor_is_of(&entries[i], key))
 			return &entries[i];
 	}
 	return NULL;
@@ -270,7 +268,7 @@ find_entry(uint32 bucket, const Key *key)
  * Records that an entry is used, unless it is the last used one of its bucket.
  */
 static void
-touch(Bucket *bucket, Entry *entry)
+touch(ClaimCursorBucket *bucket, ClaimCursorEntry *entry)
 {
 	if (pg_atomic_read_u32(&entry->used) != pg_atomic_read_u32(&bucket->clock))
 		pg_atomic_write_u32(&entry->used,
@@ -278,16 +276,16 @@ touch(Bucket *bucket, Entry *entry)
 }
 
 /* Returns a free entry, or else the least recently used one. */
-static Entry *
-choose_entry(Bucket *bucket)
+static ClaimCursorEntry *
+choose_entry(ClaimCursorBucket *bucket)
 {
 	uint32 now = pg_atomic_read_u32(&bucket->clock);
-	Entry *oldest = NULL;
+	ClaimCursorEntry *oldest = NULL;
 	uint32 oldest_age = 0;
 
 	for (int i = 0; i < BUCKET_SIZE; i++)
 	{
-		Entry *entry = &bucket->entries[i];
+		ClaimCursorEntry *entry = &bucket->entries[i];
 		uint32 age = now - pg_atomic_read_u32(&entry->used);
 
 		if (entry->key.database == InvalidOid)
@@ -305,10 +303,10 @@ choose_entry(Bucket *bucket)
  * Makes an entry for a queue that has none.  The caller holds the bucket's
  * lock exclusively.
  */
-static Entry *
-make_entry(Bucket *bucket, const Key *key)
+static ClaimCursorEntry *
+make_entry(ClaimCursorBucket *bucket, const ClaimCursorKey *key)
 {
-	Entry *entry = choose_entry(bucket);
+	ClaimCursorEntry *entry = choose_entry(bucket);
 
 	entry->key = *key;
 	entry->identity = pg_atomic_add_fetch_u64(&shared->identities, 1);
@@ -331,7 +329,7 @@ block_size(int level)
 
 /* Adds one call of lower() to the minimums of all levels. */
 static void
-sum_up(Entry *entry, int priority, int64 seq)
+sum_up(ClaimCursorEntry *entry, int priority, int64 seq)
 {
 	uint64 number = entry->generation[priority]++;
 
@@ -354,7 +352,7 @@ sum_up(Entry *entry, int priority, int64 seq)
  * include the last block_size() calls.
  */
 static int64
-lowest_since(const Entry *entry, int priority, uint64 generation)
+lowest_since(const ClaimCursorEntry *entry, int priority, uint64 generation)
 {
 	uint64 number = entry->generation[priority] - generation;
 	int level = 0;
@@ -374,14 +372,14 @@ lowest_since(const Entry *entry, int priority, uint64 generation)
  * has no entry, no scanner skips anything, and nothing is to be done.
  */
 static void
-lower(const Note *note, int64 seq)
+lower(const ClaimCursorNote *note, int64 seq)
 {
-	Key key = key_of(note->pending, note->queue);
-	uint32 bucket = bucket_of(&key);
-	Entry *entry;
+	ClaimCursorKey key = claim_cursor_key_of(note->pending, note->queue);
+	uint32 bucket = claim_cursor_bucket_of(&key);
+	ClaimCursorEntry *entry;
 
 	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-	entry = find_entry(bucket, &key);
+	entry = claim_cursor_find_entry(bucket, &key);
 	if (entry != NULL)
 	{
 		sum_up(entry, note->priority, seq);
@@ -403,7 +401,7 @@ forget_database(void)
 		LWLockAcquire(lock_of(i), LW_EXCLUSIVE);
 		for (int j = 0; j < BUCKET_SIZE; j++)
 		{
-			Key *key = &shared->buckets[i].entries[j].key;
+			ClaimCursorKey *key = &shared->buckets[i].entries[j].key;
 
 			if (key->database == MyDatabaseId)
 				key->database = InvalidOid;
@@ -422,7 +420,7 @@ forget_database(void)
  * later one has deleted any.
  */
 static int64
-tracked_low(const Note *note, int what, SubTransactionId since)
+tracked_low(const ClaimCursorNote *note, int what, SubTransactionId since)
 {
 	int64 seq = TQ_CURSOR_END;
 
@@ -543,23 +541,24 @@ tq_cursor_track_all(void)
 }
 
 static bool
-is_about(const Note *note, Oid pending, int32 queue, int priority)
+claim_cursor_is_about(const ClaimCursorNote *note, Oid pending, int32 queue,
+					  int priority)
 {
 	return note->queue == queue && note->priority == priority &&
 		   note->pending == pending;
 }
 
-static Note *
+static ClaimCursorNote *
 find_tracked(Oid pending, int32 queue, int priority)
 {
 	static int last = 0;
 
 	if (last < tracked_count &&
-		is_about(&notes[last], pending, queue, priority))
+		claim_cursor_is_about(&notes[last], pending, queue, priority))
 		return &notes[last];
 	for (last = 0; last < tracked_count; last++)
 	{
-		if (is_about(&notes[last], pending, queue, priority))
+		if (claim_cursor_is_about(&notes[last], pending, queue, priority))
 			return &notes[last];
 	}
 	return NULL;
@@ -569,10 +568,10 @@ find_tracked(Oid pending, int32 queue, int priority)
  * Returns the note of a queue and priority, and makes it if there is none;
  * NULL if nothing is to be recorded.
  */
-static Note *
+static ClaimCursorNote *
 get_tracked(Oid pending, int32 queue, int priority)
 {
-	Note *note;
+	ClaimCursorNote *note;
 
 	if (shared == NULL || priority < TQ_PRIORITY_LOWEST ||
 		priority > TQ_PRIORITY_HIGHEST)
@@ -587,11 +586,11 @@ get_tracked(Oid pending, int32 queue, int priority)
 	}
 	has_tracked = true;
 	note = &notes[tracked_count++];
-	*note = (Note){.pending = pending,
-				   .queue = queue,
-				   .priority = priority,
-				   .made = TQ_CURSOR_END,
-				   .taken = TQ_CURSOR_END};
+	*note = (ClaimCursorNote){.pending = pending,
+							  .queue = queue,
+							  .priority = priority,
+							  .made = TQ_CURSOR_END,
+							  .taken = TQ_CURSOR_END};
 	return note;
 }
 
@@ -606,7 +605,7 @@ below_end(int64 seq)
 void
 tq_cursor_track_insert(Oid pending, int32 queue, int priority, int64 seq)
 {
-	Note *note = get_tracked(pending, queue, priority);
+	ClaimCursorNote *note = get_tracked(pending, queue, priority);
 
 	if (note == NULL)
 		return;
@@ -621,7 +620,7 @@ tq_cursor_track_insert(Oid pending, int32 queue, int priority, int64 seq)
 void
 tq_cursor_track_delete(Oid pending, int32 queue, int priority, int64 seq)
 {
-	Note *note = get_tracked(pending, queue, priority);
+	ClaimCursorNote *note = get_tracked(pending, queue, priority);
 
 	if (note == NULL)
 		return;
@@ -639,7 +638,7 @@ tq_cursor_track_delete(Oid pending, int32 queue, int priority, int64 seq)
 void
 tq_cursor_track_lock(Oid pending, int32 queue, int priority)
 {
-	Note *note = get_tracked(pending, queue, priority);
+	ClaimCursorNote *note = get_tracked(pending, queue, priority);
 
 	if (note != NULL)
 		note->held_count++;
@@ -665,7 +664,7 @@ see_own(TqCursor *cursor)
 {
 	for (int i = 0; i < tracked_count; i++)
 	{
-		Note *note = &notes[i];
+		ClaimCursorNote *note = &notes[i];
 
 		if (note->pending == cursor->pending && note->queue == cursor->queue &&
 			note->made < cursor->low[note->priority])
@@ -678,13 +677,13 @@ see_own(TqCursor *cursor)
  * lock, and returns false under a shared one.
  */
 static bool
-read_entry(const Key *key, TqCursor *cursor, LWLockMode mode)
+read_entry(const ClaimCursorKey *key, TqCursor *cursor, LWLockMode mode)
 {
-	uint32 bucket = bucket_of(key);
-	Entry *entry;
+	uint32 bucket = claim_cursor_bucket_of(key);
+	ClaimCursorEntry *entry;
 
 	LWLockAcquire(lock_of(bucket), mode);
-	entry = find_entry(bucket, key);
+	entry = claim_cursor_find_entry(bucket, key);
 	if (entry == NULL && mode == LW_EXCLUSIVE)
 		entry = make_entry(&shared->buckets[bucket], key);
 	if (entry != NULL)
@@ -711,7 +710,7 @@ read_entry(const Key *key, TqCursor *cursor, LWLockMode mode)
 void
 tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 {
-	Key key = key_of(pending, queue);
+	ClaimCursorKey key = claim_cursor_key_of(pending, queue);
 
 	*cursor = (TqCursor){.pending = pending, .queue = queue};
 	for (int p = 0; p < PRIORITIES; p++)
@@ -731,15 +730,15 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 void
 tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)
 {
-	Key key = key_of(cursor->pending, cursor->queue);
+	ClaimCursorKey key = claim_cursor_key_of(cursor->pending, cursor->queue);
 	uint32 bucket;
-	Entry *entry;
+	ClaimCursorEntry *entry;
 
 	if (cursor->identity == 0 || low <= cursor->low[priority])
 		return;
-	bucket = bucket_of(&key);
+	bucket = claim_cursor_bucket_of(&key);
 	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-	entry = find_entry(bucket, &key);
+	entry = claim_cursor_find_entry(bucket, &key);
 	if (entry != NULL && entry->identity == cursor->identity)
 	{
 		low = Min(low,

@@ -3,9 +3,9 @@
  *	  By how much the current transaction changes counters.
  *
  * A transaction collects its changes here and applies them when it commits
- * (counter_commit.c).  What a subtransaction adds is behind what its parent has added
- * before, so that an abort cuts the list.  A change of a counter that the same
- * subtransaction has changed already is added to that, mostly: an index
+ * (counter_commit.c).  What a subtransaction adds is behind what its parent has
+ * added before, so that an abort cuts the list.  A change of a counter that the
+ * same subtransaction has changed already is added to that, mostly: an index
  * remembers one change for each hash value, and it does no harm if a counter is
  * in the list twice.
  *
@@ -57,7 +57,7 @@ tq_count_merge(TqCounted what, int counter, int64 *value, int64 by)
 }
 
 static int *
-place_of(TqCounted what, int64 id, int counter)
+position_of(TqCounted what, int64 id, int counter)
 {
 	uint32 hash = (uint32) id * 31 + (uint32) counter * 7 + what;
 
@@ -65,8 +65,8 @@ place_of(TqCounted what, int64 id, int counter)
 }
 
 static bool
-is_same(const TqCountChange *change, TqCounted what, int64 id, int counter,
-		SubTransactionId subid)
+counter_changes_is_same(const TqCountChange *change, TqCounted what, int64 id,
+						int counter, SubTransactionId subid)
 {
 	return change->id == id && change->counter == counter &&
 		   change->what == what && change->subid == subid;
@@ -109,15 +109,16 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 				int64 value)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
-	int *place = place_of(what, id, counter);
-	int before = *place;
+	int *position = position_of(what, id, counter);
+	int before = *position;
 
 	if (changes_of != extension && nchanges > 0)
 		put_mark();
 	changes_of = extension;
 	if (before >= nchanges || before < first)
 		before = -1;
-	if (before >= 0 && is_same(&changes[before], what, id, counter, subid))
+	if (before >= 0 &&
+		counter_changes_is_same(&changes[before], what, id, counter, subid))
 	{
 		tq_count_merge(what, counter, &changes[before].value, value);
 		return;
@@ -125,7 +126,7 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 	tq_count_changes_make_room();
 	has_reserved = has_reserved ||
 				   (what == TQ_COUNTED_QUEUE && counter >= TQ_QUEUE_RESERVED);
-	*place = nchanges;
+	*position = nchanges;
 	changes[nchanges++] = (TqCountChange){.id = id,
 										  .value = value,
 										  .what = what,
@@ -205,7 +206,7 @@ tq_count_changes_abort(SubTransactionId id)
 			first = (int) last->value;
 			return true;
 		}
-		*place_of(last->what, last->id, last->counter) = last->before;
+		*position_of(last->what, last->id, last->counter) = last->before;
 	}
 	return false;
 }
@@ -220,10 +221,11 @@ merge_last(SubTransactionId parent)
 	if (last->before < 0)
 		return false;
 	before = &changes[last->before];
-	if (!is_same(before, last->what, last->id, last->counter, parent))
+	if (!counter_changes_is_same(before, last->what, last->id, last->counter,
+								 parent))
 		return false;
 	tq_count_merge(last->what, last->counter, &before->value, last->value);
-	*place_of(last->what, last->id, last->counter) = last->before;
+	*position_of(last->what, last->id, last->counter) = last->before;
 	nchanges--;
 	return true;
 }

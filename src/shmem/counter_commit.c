@@ -28,7 +28,7 @@ static bool frees_slots = false;
 
 /* Returns which rate an event belongs to, or -1. */
 static int
-rate_of(int counter)
+counter_commit_rate_of(int counter)
 {
 	if (counter == TQ_QUEUE_CREATED)
 		return 0;
@@ -75,7 +75,7 @@ static void
 change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 			 const TqCountChange *change, TransactionId xid)
 {
-	int rate = rate_of(change->counter);
+	int rate = counter_commit_rate_of(change->counter);
 
 	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
@@ -165,8 +165,9 @@ change_group(TqCountDatabase *database, const TqCountKey *key,
  * it is held in share mode.
  */
 static bool
-apply(TqCountDatabase *database, Oid extension, const TqCountChange *change,
-	  TransactionId xid, bool is_exclusive)
+counter_commit_apply(TqCountDatabase *database, Oid extension,
+					 const TqCountChange *change, TransactionId xid,
+					 bool is_exclusive)
 {
 	TqCountKey key = tq_count_key(extension, change->id);
 	TqCountQueue *queue;
@@ -203,7 +204,8 @@ apply_exclusively(Oid extension, const TqCountChange *changes, int n,
 	TqCountDatabase *database = tq_count_enter_database(extension);
 
 	for (int i = 0; database != NULL && i < n; i++)
-		(void) apply(database, extension, &changes[i], xid, true);
+		(void) counter_commit_apply(database, extension, &changes[i], xid,
+									true);
 }
 
 /* Applies the changes of this transaction, which has committed. */
@@ -223,8 +225,8 @@ counts_commit(void)
 	database = tq_count_find_database();
 	if (database != NULL && database->extension == extension)
 	{
-		while (done < n &&
-			   apply(database, extension, &changes[done], xid, false))
+		while (done < n && counter_commit_apply(database, extension,
+												&changes[done], xid, false))
 			done++;
 	}
 	tq_count_unlock();
@@ -249,12 +251,12 @@ tq_counts_apply_prepared(void)
 {
 	const TqCountPrepared *entry;
 	bool has_ended = false;
-	int place = 0;
+	int position = 0;
 
 	if (max_prepared_xacts == 0)
 		return;
 	tq_count_lock(LW_EXCLUSIVE);
-	while ((entry = tq_count_prepared_next(&place)) != NULL)
+	while ((entry = tq_count_prepared_next(&position)) != NULL)
 	{
 		TqCountDatabase *database = tq_count_enter_database(entry->extension);
 
@@ -269,9 +271,9 @@ tq_counts_apply_prepared(void)
 			if (entry->n > 0)
 				tq_room_release_locked(entry->extension, entry->changes,
 									   entry->n);
-			tq_count_prepared_remove(place);
+			tq_count_prepared_remove(position);
 		}
-		place++;
+		position++;
 	}
 	tq_count_unlock();
 	if (has_ended && frees_slots)

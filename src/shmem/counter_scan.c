@@ -157,8 +157,8 @@ note_prepared(Oid extension, const TransactionId *prepared, int n)
 /*
  * Begins to count the gauges of this database, or the tasks of a group; returns
  * false if that is not possible.  `prepared` are the transactions that were
- * prepared before.  The caller reads by *snapshot at once (tq_spi_open_at()), and
- * sets the counters.
+ * prepared before.  The caller reads by *snapshot at once (tq_spi_open_at()),
+ * and sets the counters.
  */
 bool
 tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
@@ -378,7 +378,7 @@ read_rates(TqCountQueue *queue, int64 *last_minute)
 }
 
 static void
-read_queue(TqCountQueue *queue, TqQueueCounts *counts)
+counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 {
 	counts->queue = (int32) queue->key.id;
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
@@ -448,7 +448,7 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	{
 		if (queue->key.database == MyDatabaseId &&
 			queue->key.extension == extension && *n < room)
-			read_queue(queue, &(*found)[(*n)++]);
+			counter_scan_read_queue(queue, &(*found)[(*n)++]);
 	}
 	tq_count_unlock();
 	add_own_queues(extension, *found, n);
@@ -487,8 +487,9 @@ tq_counts_read_running(Oid extension)
 }
 
 /*
- * Adds the changes of this transaction to the counters of a group; returns false
- * if one of them takes something away that only a count of the rows can give.
+ * Adds the changes of this transaction to the counters of a group; returns
+ * false if one of them takes something away that only a count of the rows can
+ * give.
  */
 static bool
 add_own_group(Oid extension, int64 id, int64 *counters)

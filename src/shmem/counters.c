@@ -4,9 +4,9 @@
  *
  * Each queue has gauges (how many rows there are), totals since the last reset
  * (how often something has happened), histograms, and rates.  A transaction
- * applies its changes (counter_changes.c) right after its commit, so that rolled
- * back work costs nothing and is never counted.  Gauges begin with a count of
- * the rows; below is why that and the changes make the true number.
+ * applies its changes (counter_changes.c) right after its commit, so that
+ * rolled back work costs nothing and is never counted.  Gauges begin with a
+ * count of the rows; below is why that and the changes make the true number.
  *
  * A group begins with counters of zero: the transaction that inserts its row
  * makes them before it commits, when no other transaction can have changed the
@@ -35,15 +35,14 @@
  * there were too many changes, or the server was restarted since, is unknown:
  * then the gauges are counted again.
  *
- * Locks
- * -----
- * One lock protects everything: the entries, the stored snapshots, the list of
- * prepared transactions, and the windows of limit_room.c.  Changes are applied
- * with it in share mode, by atomic operations.  It is held in exclusive mode to
- * make and remove entries, to take back the end of a task of a group, and to
- * read the counters of a group, which must be of one moment.  With the lock
- * held, ProcArrayLock or the spinlock of a window is taken, and nothing else.  A
- * note is written by its process alone, without the lock.
+ * Locks ----- One lock protects everything: the entries, the stored snapshots,
+ * the list of prepared transactions, and the windows of limit_room.c.  Changes
+ * are applied with it in share mode, by atomic operations.  It is held in
+ * exclusive mode to make and remove entries, to take back the end of a task of
+ * a group, and to read the counters of a group, which must be of one
+ * moment.  With the lock held, ProcArrayLock or the spinlock of a window is
+ * taken, and nothing else.  A note is written by its process alone, without the
+ * lock.
  *
  * Which transactions a count of rows includes
  * -------------------------------------------
@@ -120,13 +119,13 @@ typedef struct Stored
 static Stored *stored = NULL;
 
 /* The transaction that a process commits; in a cache line of its own. */
-typedef union Note
+typedef union CountersNote
 {
 	pg_atomic_uint32 xid; /* 0: none */
 	char pad[PG_CACHE_LINE_SIZE];
-} Note;
+} CountersNote;
 
-static Note *notes = NULL; /* by number of PGPROC */
+static CountersNote *notes = NULL; /* by number of PGPROC */
 
 static TqCountPrepared *prepared = NULL;
 
@@ -160,18 +159,18 @@ snapshots_size(void)
 
 	total = add_size(total,
 					 mul_size(SNAPSHOTS * sizeof(TransactionId), xids()));
-	return add_size(total, mul_size(MaxBackends, sizeof(Note)));
+	return add_size(total, mul_size(MaxBackends, sizeof(CountersNote)));
 }
 
 static Size
-size(void)
+counters_size(void)
 {
 	return add_size(MAXALIGN(sizeof(TqCountShared)),
 					add_size(prepared_size(), snapshots_size()));
 }
 
 static Size
-tables(void)
+counters_tables(void)
 {
 	return add_size(hash_estimate_size(Max(tq_counted_queues, 1),
 									   sizeof(TqCountQueue)),
@@ -179,7 +178,7 @@ tables(void)
 }
 
 static HTAB *
-make_table(const char *name, int n, Size entry)
+counters_make_table(const char *name, int n, Size entry)
 {
 	HASHCTL control = {.keysize = sizeof(TqCountKey), .entrysize = entry};
 
@@ -187,7 +186,7 @@ make_table(const char *name, int n, Size entry)
 						 HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
-static void load(void);
+static void counters_load(void);
 static void save(int code, Datum arg);
 
 static void
@@ -196,7 +195,7 @@ start_snapshots(void *memory, bool is_new)
 	TransactionId *xip = (TransactionId *) ((Stored *) memory + SNAPSHOTS);
 
 	stored = memory;
-	notes = (Note *) (xip + SNAPSHOTS * xids());
+	notes = (CountersNote *) (xip + SNAPSHOTS * xids());
 	for (int i = 0; is_new && i < SNAPSHOTS; i++)
 		stored[i].xip = xip + i * xids();
 	for (int i = 0; is_new && i < MaxBackends; i++)
@@ -204,31 +203,31 @@ start_snapshots(void *memory, bool is_new)
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+counters_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	char *rest = (char *) memory + MAXALIGN(sizeof(TqCountShared));
 
 	tq_count_shared = memory;
 	prepared = (TqCountPrepared *) rest;
 	start_snapshots(rest + prepared_size(), is_new);
-	tq_count_queues = make_table("tq queue counters",
-								 Max(tq_counted_queues, 1),
-								 sizeof(TqCountQueue));
-	tq_count_groups = make_table("tq group counters", GROUPS,
-								 sizeof(TqCountGroup));
+	tq_count_queues = counters_make_table("tq queue counters",
+										  Max(tq_counted_queues, 1),
+										  sizeof(TqCountQueue));
+	tq_count_groups = counters_make_table("tq group counters", GROUPS,
+										  sizeof(TqCountGroup));
 	if (!is_new)
 		return;
 	tq_count_shared->lock = &locks->lock;
-	load();
+	counters_load();
 	on_shmem_exit(save, (Datum) 0);
 }
 
 const TqShmemPart tq_counters_shmem = {.name = "tq counters",
 									   .tranche = "TqCounts",
 									   .locks = 1,
-									   .size = size,
-									   .tables = tables,
-									   .startup = startup};
+									   .size = counters_size,
+									   .tables = counters_tables,
+									   .startup = counters_startup};
 
 /* ---- the lock ---- */
 
@@ -259,15 +258,15 @@ tq_count_key(Oid extension, int64 id)
 TqCountDatabase *
 tq_count_find_database(void)
 {
-	static int place = 0;
+	static int position = 0;
 
-	if (tq_count_shared->databases[place].oid == MyDatabaseId)
-		return &tq_count_shared->databases[place];
+	if (tq_count_shared->databases[position].oid == MyDatabaseId)
+		return &tq_count_shared->databases[position];
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
 		if (tq_count_shared->databases[i].oid != MyDatabaseId)
 			continue;
-		place = i;
+		position = i;
 		return &tq_count_shared->databases[i];
 	}
 	return NULL;
@@ -300,7 +299,7 @@ remove_entries(HTAB *table, Oid database)
 }
 
 static void
-clear_database(TqCountDatabase *database, Oid oid, Oid extension)
+counters_clear_database(TqCountDatabase *database, Oid oid, Oid extension)
 {
 	remove_entries(tq_count_queues, database->oid);
 	remove_entries(tq_count_groups, database->oid);
@@ -322,7 +321,7 @@ tq_count_enter_database(Oid extension)
 			database = &tq_count_shared->databases[i];
 	}
 	if (database != NULL && database->extension != extension)
-		clear_database(database, MyDatabaseId, extension);
+		counters_clear_database(database, MyDatabaseId, extension);
 	return database;
 }
 
@@ -456,7 +455,7 @@ remove_small_groups(uint32 seconds)
  * next ones find room.  Only if there are none, a large one goes.
  */
 static void
-make_room(void)
+counters_make_room(void)
 {
 	static const uint32 ages[] = {60, 5, 0};
 	TqCountGroup *oldest = NULL;
@@ -479,7 +478,7 @@ tq_count_enter_group(TqCountDatabase *database, const TqCountKey *key)
 	bool found;
 	TqCountGroup *group;
 
-	make_room();
+	counters_make_room();
 	group = hash_search(tq_count_groups, key, HASH_ENTER_NULL, &found);
 	if (group == NULL || (found && group->gauges.state != TQ_GAUGES_NONE))
 		return NULL;
@@ -532,8 +531,8 @@ tq_counts_forget_database(Oid oid)
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
 		if (tq_count_shared->databases[i].oid == oid)
-			clear_database(&tq_count_shared->databases[i], InvalidOid,
-						   InvalidOid);
+			counters_clear_database(&tq_count_shared->databases[i], InvalidOid,
+									InvalidOid);
 	}
 	LWLockRelease(tq_count_shared->lock);
 }
@@ -541,7 +540,7 @@ tq_counts_forget_database(Oid oid)
 /* ---- snapshots ---- */
 
 static void
-store(Stored *into, Snapshot snapshot)
+counters_store(Stored *into, Snapshot snapshot)
 {
 	TransactionId own = GetTopTransactionIdIfAny();
 
@@ -570,7 +569,7 @@ tq_count_snapshot_take(Snapshot *snapshot)
 		if (stored[i].is_used)
 			continue;
 		*snapshot = GetLatestSnapshot();
-		store(&stored[i], *snapshot);
+		counters_store(&stored[i], *snapshot);
 		return i;
 	}
 	return -1;
@@ -623,7 +622,7 @@ tq_count_commit_ends(void)
 
 /* Waits until a process has removed its note of a transaction. */
 static void
-wait_for(int process, TransactionId xid)
+counters_wait_for(int process, TransactionId xid)
 {
 	while (pg_atomic_read_u32(&notes[process].xid) == xid)
 	{
@@ -646,7 +645,7 @@ tq_count_snapshot_wait(int number)
 		TransactionId xid = pg_atomic_read_u32(&notes[i].xid);
 
 		if (TransactionIdIsValid(xid) && tq_count_snapshot_shows(number, xid))
-			wait_for(i, xid);
+			counters_wait_for(i, xid);
 	}
 }
 
@@ -667,7 +666,7 @@ tq_count_commits_wait(void)
 		if (TransactionIdIsValid(xid) &&
 			!TransactionIdIsCurrentTransactionId(xid) &&
 			!TransactionIdIsInProgress(xid))
-			wait_for(i, xid);
+			counters_wait_for(i, xid);
 	}
 }
 
@@ -699,16 +698,16 @@ tq_count_prepared_add(Oid extension, TransactionId xid,
 }
 
 /*
- * Returns the first entry of this database from a place on, and sets *place to
- * where it is; NULL if there is none.
+ * Returns the first entry of this database from a position on, and sets
+ * *position to where it is; NULL if there is none.
  */
 const TqCountPrepared *
-tq_count_prepared_next(int *place)
+tq_count_prepared_next(int *position)
 {
-	for (; *place < prepared_entries(); (*place)++)
+	for (; *position < prepared_entries(); (*position)++)
 	{
-		if (prepared[*place].database == MyDatabaseId)
-			return &prepared[*place];
+		if (prepared[*position].database == MyDatabaseId)
+			return &prepared[*position];
 	}
 	return NULL;
 }
@@ -752,11 +751,11 @@ tq_count_prepared_is_unknown(void)
 	return false;
 }
 
-/* Removes the entry at a place. */
+/* Removes the entry at a position. */
 void
-tq_count_prepared_remove(int place)
+tq_count_prepared_remove(int position)
 {
-	prepared[place].database = InvalidOid;
+	prepared[position].database = InvalidOid;
 }
 
 /* ---- statistics that outlive a shutdown ---- */
@@ -773,11 +772,11 @@ typedef enum Kind
 	KIND_GROUP
 } Kind;
 
-typedef struct Header
+typedef struct CountersHeader
 {
 	uint32 magic;
 	uint32 counters; /* of a queue, in this version */
-} Header;
+} CountersHeader;
 
 static bool
 write_record(FILE *file, Kind kind, const void *record, size_t bytes)
@@ -799,7 +798,7 @@ typedef struct SavedQueue
 static bool
 write_all(FILE *file)
 {
-	Header header = {FILE_MAGIC, TQ_QUEUE_COUNTERS};
+	CountersHeader header = {FILE_MAGIC, TQ_QUEUE_COUNTERS};
 	bool ok = fwrite(&header, sizeof(header), 1, file) == 1;
 	HASH_SEQ_STATUS scan;
 	TqCountQueue *queue;
@@ -896,7 +895,7 @@ read_all(FILE *file)
 		SavedQueue queue;
 		TqCountKey group;
 	} record;
-	Header header;
+	CountersHeader header;
 	int32 kind;
 
 	if (fread(&header, sizeof(header), 1, file) != 1 ||
@@ -926,7 +925,7 @@ read_all(FILE *file)
  * not loaded after a crash.
  */
 static void
-load(void)
+counters_load(void)
 {
 	FILE *file = AllocateFile(FILE_NAME, PG_BINARY_R);
 

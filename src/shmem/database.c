@@ -155,14 +155,14 @@ typedef struct MaintenanceSlot
 } MaintenanceSlot;
 
 /* The facts of a database. */
-typedef struct Entry
+typedef struct DatabaseEntry
 {
 	Oid database;
 	Oid extension; /* distinguishes it from one that was dropped */
 	uint64 change;
 	instr_time stored_at;
 	TqFacts facts;
-} Entry;
+} DatabaseEntry;
 
 /*
  * One per process that can have a session, by the number of its PGPROC.
@@ -174,7 +174,7 @@ typedef struct Listener
 	pg_atomic_uint64 channels; /* tq_listener_channel_bit() of each */
 } Listener;
 
-typedef struct Shared
+typedef struct DatabaseShared
 {
 	LWLock *lock;
 	pg_atomic_uint32 launcher; /* number of its PGPROC, or NO_PROCESS */
@@ -186,12 +186,12 @@ typedef struct Shared
 	LWLock *facts_lock; /* protects the entries */
 	pg_atomic_uint64 change;
 	int next; /* the entry that is replaced next */
-	Entry entries[DATABASES];
+	DatabaseEntry entries[DATABASES];
 
 	MaintenanceSlot slots[FLEXIBLE_ARRAY_MEMBER];
-} Shared;
+} DatabaseShared;
 
-static Shared *shared = NULL;
+static DatabaseShared *shared = NULL;
 static Listener *listeners = NULL; /* behind the slots */
 static MaintenanceSlot *my_slot = NULL;
 
@@ -204,12 +204,12 @@ static Size
 slots_size(void)
 {
 	return MAXALIGN(
-		add_size(offsetof(Shared, slots),
+		add_size(offsetof(DatabaseShared, slots),
 				 mul_size(max_worker_processes, sizeof(MaintenanceSlot))));
 }
 
 static Size
-size(void)
+database_size(void)
 {
 	return add_size(slots_size(), mul_size(MaxBackends, sizeof(Listener)));
 }
@@ -227,7 +227,7 @@ init_slot(MaintenanceSlot *slot)
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+database_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	shared = memory;
 	listeners = (Listener *) ((char *) memory + slots_size());
@@ -246,8 +246,8 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 const TqShmemPart tq_database_shmem = {.name = "tq databases",
 									   .tranche = "TqDatabase",
 									   .locks = 2,
-									   .size = size,
-									   .startup = startup};
+									   .size = database_size,
+									   .startup = database_startup};
 
 /* ---- slots: the side of sessions ---- */
 
@@ -257,7 +257,7 @@ const TqShmemPart tq_database_shmem = {.name = "tq databases",
  * without need.
  */
 static void
-wake(pg_atomic_uint32 *process)
+database_wake(pg_atomic_uint32 *process)
 {
 	uint32 number = pg_atomic_read_u32(process);
 
@@ -296,7 +296,7 @@ note_due(MaintenanceSlot *slot, TimestampTz due)
 		;
 	pg_memory_barrier();
 	if (due < (TimestampTz) pg_atomic_read_u64(&slot->next_due))
-		wake(&slot->process);
+		database_wake(&slot->process);
 }
 
 /*
@@ -313,7 +313,7 @@ note_message(MaintenanceSlot *slot)
 		pg_atomic_exchange_u32(&slot->messages, 1) != 0)
 		return;
 	if ((TimestampTz) pg_atomic_read_u64(&slot->next_due) != DT_NOBEGIN)
-		wake(&slot->process);
+		database_wake(&slot->process);
 }
 
 /*
@@ -361,7 +361,7 @@ tq_launcher_ask(Oid database)
 	else
 		shared->rescan = true;
 	LWLockRelease(shared->lock);
-	wake(&shared->launcher);
+	database_wake(&shared->launcher);
 }
 
 /*
@@ -386,7 +386,7 @@ tq_maintenance_slot_stop(Oid database, bool by_force)
 	}
 	LWLockRelease(shared->lock);
 	if (slot != NULL)
-		wake(&slot->process);
+		database_wake(&slot->process);
 	return pid;
 }
 
@@ -524,7 +524,7 @@ worker_exits(int code, Datum arg)
 	my_slot->pid = 0;
 	LWLockRelease(shared->lock);
 	my_slot = NULL;
-	wake(&shared->launcher);
+	database_wake(&shared->launcher);
 }
 
 /* Begins to count for the maintenance worker that attaches to a slot. */
@@ -580,7 +580,7 @@ tq_maintenance_slot_settle(void)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	my_slot->settled = true;
 	LWLockRelease(shared->lock);
-	wake(&shared->launcher);
+	database_wake(&shared->launcher);
 }
 
 /* Returns whether this maintenance worker was asked to end. */
@@ -729,12 +729,12 @@ void
 tq_stats_count_expired(int64 claims, TimestampTz now)
 {
 	int64 minute = now / USECS_PER_MINUTE;
-	Minute *place = &my_slot->minutes[(uint64) minute % MINUTES];
+	Minute *position = &my_slot->minutes[(uint64) minute % MINUTES];
 
 	SpinLockAcquire(&my_slot->mutex);
-	if (place->minute != minute)
-		*place = (Minute){.minute = minute};
-	place->claims += claims;
+	if (position->minute != minute)
+		*position = (Minute){.minute = minute};
+	position->claims += claims;
 	SpinLockRelease(&my_slot->mutex);
 }
 
@@ -752,10 +752,10 @@ tq_stats_expired(int slot, TimestampTz now)
 	SpinLockAcquire(&s->mutex);
 	for (int i = 0; i < MINUTES; i++)
 	{
-		const Minute *place = &s->minutes[i];
+		const Minute *position = &s->minutes[i];
 
-		if (place->minute > minute - MINUTES && place->minute <= minute)
-			claims += place->claims;
+		if (position->minute > minute - MINUTES && position->minute <= minute)
+			claims += position->claims;
 	}
 	SpinLockRelease(&s->mutex);
 	return claims;
@@ -770,8 +770,8 @@ is_usable(void)
 }
 
 /* Returns the entry of this database, or NULL.  The caller holds the lock. */
-static Entry *
-find_entry(void)
+static DatabaseEntry *
+database_find_entry(void)
 {
 	for (int i = 0; i < DATABASES; i++)
 	{
@@ -782,7 +782,7 @@ find_entry(void)
 }
 
 static bool
-is_recent(const Entry *entry)
+is_recent(const DatabaseEntry *entry)
 {
 	instr_time now;
 
@@ -799,7 +799,7 @@ is_recent(const Entry *entry)
 bool
 tq_facts_find(Oid extension, TqFacts *facts, uint64 *change)
 {
-	const Entry *entry;
+	const DatabaseEntry *entry;
 	bool found;
 
 	*change = 0;
@@ -808,7 +808,7 @@ tq_facts_find(Oid extension, TqFacts *facts, uint64 *change)
 	*change = pg_atomic_read_u64(&shared->change);
 	pg_memory_barrier();
 	LWLockAcquire(shared->facts_lock, LW_SHARED);
-	entry = find_entry();
+	entry = database_find_entry();
 	found = entry != NULL && entry->extension == extension &&
 			entry->change == *change && is_recent(entry);
 	if (found)
@@ -821,21 +821,21 @@ tq_facts_find(Oid extension, TqFacts *facts, uint64 *change)
 void
 tq_facts_store(Oid extension, const TqFacts *facts, uint64 change)
 {
-	Entry *entry;
+	DatabaseEntry *entry;
 
 	if (!is_usable())
 		return;
 	LWLockAcquire(shared->facts_lock, LW_EXCLUSIVE);
-	entry = find_entry();
+	entry = database_find_entry();
 	if (entry == NULL)
 	{
 		entry = &shared->entries[shared->next];
 		shared->next = (shared->next + 1) % DATABASES;
 	}
-	*entry = (Entry){.database = MyDatabaseId,
-					 .extension = extension,
-					 .change = change,
-					 .facts = *facts};
+	*entry = (DatabaseEntry){.database = MyDatabaseId,
+							 .extension = extension,
+							 .change = change,
+							 .facts = *facts};
 	INSTR_TIME_SET_CURRENT(entry->stored_at);
 	LWLockRelease(shared->facts_lock);
 }
@@ -891,7 +891,7 @@ tq_listener_channel_bit(const char *channel)
 }
 
 static void
-session_ends(int code, Datum arg)
+database_session_ends(int code, Datum arg)
 {
 	pg_atomic_write_u64(&listeners[TqMyProcNumber()].channels, 0);
 }
@@ -906,7 +906,7 @@ tq_listener_add(const char *channel)
 	Listener *listener = &listeners[TqMyProcNumber()];
 
 	if (!attached)
-		on_shmem_exit(session_ends, (Datum) 0);
+		on_shmem_exit(database_session_ends, (Datum) 0);
 	attached = true;
 	listener->database = MyDatabaseId;
 	pg_atomic_fetch_or_u64(&listener->channels,

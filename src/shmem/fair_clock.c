@@ -3,34 +3,33 @@
  *	  Virtual time: where a queue that is fair has got to, and each of its keys.
  *
  * This is start-time fair queueing (doc/spec/policy.md 11.4).  A run gets a tag
- * when it becomes pending, and claims take the lowest tag first.  The tag is
- * the later of two times, plus one turn divided by the weight of its key: the
- * last tag of its key, and the time of the queue and priority, which is the tag
- * that was claimed last.  So the tasks of a key are one turn apart, and those of
- * two keys lie between each other.  A key that comes later, or comes back,
- * begins one turn behind what is claimed now: it is neither behind the backlog
- * of others nor ahead of all of them, so that ever new keys do not hold up the
- * old ones.
+ * when it becomes pending, and claims take the lowest tag first.  The tag is the
+ * later of two times, plus one turn divided by the weight of its key: the last
+ * tag of its key, and the time of the queue and priority, which is the tag that
+ * was claimed last.  So the tasks of a key are one turn apart, and those of two
+ * keys lie between each other.  A key that comes later, or comes back, begins
+ * one turn behind what is claimed now: it is neither behind the backlog of
+ * others nor ahead of all of them, so that ever new keys do not hold up the old
+ * ones.
  *
  * A tag in bits, from the highest: the turn, 10 bits of a turn, and a number of
  * 12 bits, by which keys that begin at the same time are in the order in which
  * they come.  After 4096 of these the next ones are a 1024th of a turn later.
  * Two tags may be equal all the same: tq_internal.pending does not take the
- * second, which then gets another (fair_place.c).
+ * second, which then gets another (fair_position.c).
  *
  * Times and last tags are kept in shared memory, as many as there is room for;
  * those used least recently go.  What is not here is read from the table
- * (fair_place.c).  A last tag is also read again, at most once a second, while
- * it is ahead of the time: it may be that of a run that was cancelled, or never
- * committed.  So the numbers here are hints, as everything in shared memory.
+ * (fair_position.c).  A last tag is also read again, at most once a second,
+ * while it is ahead of the time: it may be that of a run that was cancelled, or
+ * never committed.  So the numbers here are hints, as everything in shared
+ * memory.
  *
- * Locks
- * -----
- * Each bucket has one of LOCKS locks, which protects all of it, and is always
- * taken in exclusive mode, because each use of an entry moves the bucket's clock.
- * A tag depends on two entries, a key's and the time of its queue and priority,
- * so a backend may hold two of these locks, taken in the order of their numbers,
- * and nothing else.
+ * Locks ----- Each bucket has one of LOCKS locks, which protects all of it, and
+ * is always taken in exclusive mode, because each use of an entry moves the
+ * bucket's clock. A tag depends on two entries, a key's and the time of its
+ * queue and priority, so a backend may hold two of these locks, taken in the
+ * order of their numbers, and nothing else.
  */
 #include "postgres.h"
 
@@ -60,7 +59,7 @@ StaticAssertDecl(TQ_FAIR_TURN == INT64CONST(1) << (NUMBER_BITS + TURN_BITS),
 				 "a turn has that many tags");
 
 /* The time of a queue and priority, or the last tag of a key there. */
-typedef struct Entry
+typedef struct FairClockEntry
 {
 	Oid database; /* InvalidOid: the entry is free */
 	uint32 used;  /* the bucket's clock at the last use */
@@ -69,30 +68,30 @@ typedef struct Entry
 	int64 begun;         /* of a time: keys that began since it is this */
 	int64 others;        /* of a time: numbers of other tags */
 	TimestampTz checked; /* of a last tag */
-} Entry;
+} FairClockEntry;
 
-typedef struct Bucket
+typedef struct FairClockBucket
 {
 	uint32 clock;
-	Entry entries[BUCKET_SIZE];
-} Bucket;
+	FairClockEntry entries[BUCKET_SIZE];
+} FairClockBucket;
 
-typedef struct Shared
+typedef struct FairClockShared
 {
 	LWLockPadded *locks;
-	Bucket buckets[BUCKETS];
-} Shared;
+	FairClockBucket buckets[BUCKETS];
+} FairClockShared;
 
-static Shared *shared = NULL;
+static FairClockShared *shared = NULL;
 
 static Size
-size(void)
+fair_clock_size(void)
 {
-	return sizeof(Shared);
+	return sizeof(FairClockShared);
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+fair_clock_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	shared = memory;
 	if (is_new)
@@ -102,8 +101,8 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 const TqShmemPart tq_fair_shmem = {.name = "tq fairness",
 								   .tranche = "TqFairness",
 								   .locks = LOCKS,
-								   .size = size,
-								   .startup = startup};
+								   .size = fair_clock_size,
+								   .startup = fair_clock_startup};
 
 /* Returns whether there is shared memory for times. */
 bool
@@ -125,7 +124,7 @@ tq_fair_hash(const char *key)
 /* ---- entries ---- */
 
 static TqFairKey
-time_of(const TqFairKey *key)
+fair_clock_time_of(const TqFairKey *key)
 {
 	TqFairKey time = *key;
 
@@ -134,7 +133,7 @@ time_of(const TqFairKey *key)
 }
 
 static uint32
-bucket_of(const TqFairKey *key)
+fair_clock_bucket_of(const TqFairKey *key)
 {
 	uint32 hash = hash_combine(murmurhash32(MyDatabaseId ^ key->pending),
 							   murmurhash32((uint32) key->queue * 8 +
@@ -148,12 +147,12 @@ bucket_of(const TqFairKey *key)
 static int
 lock_number(const TqFairKey *key)
 {
-	return (int) (bucket_of(key) % LOCKS);
+	return (int) (fair_clock_bucket_of(key) % LOCKS);
 }
 
 /* Takes the locks of two keys, in an order that all sessions keep. */
 static void
-lock(const TqFairKey *a, const TqFairKey *b)
+fair_clock_lock(const TqFairKey *a, const TqFairKey *b)
 {
 	int first = Min(lock_number(a), lock_number(b));
 	int second = Max(lock_number(a), lock_number(b));
@@ -164,7 +163,7 @@ lock(const TqFairKey *a, const TqFairKey *b)
 }
 
 static void
-unlock(const TqFairKey *a, const TqFairKey *b)
+fair_clock_unlock(const TqFairKey *a, const TqFairKey *b)
 {
 	LWLockRelease(&shared->locks[lock_number(a)].lock);
 	if (lock_number(b) != lock_number(a))
@@ -172,7 +171,7 @@ unlock(const TqFairKey *a, const TqFairKey *b)
 }
 
 static bool
-is_of(const Entry *entry, const TqFairKey *key)
+fair_clock_is_of(const FairClockEntry *entry, const TqFairKey *key)
 {
 	return entry->key.hash == key->hash && entry->key.queue == key->queue &&
 		   entry->key.priority == key->priority &&
@@ -181,16 +180,16 @@ is_of(const Entry *entry, const TqFairKey *key)
 }
 
 /* Returns the entry of a key, or NULL.  The caller holds its lock. */
-static Entry *
-find(const TqFairKey *key)
+static FairClockEntry *
+fair_clock_find(const TqFairKey *key)
 {
-	Bucket *bucket = &shared->buckets[bucket_of(key)];
+	FairClockBucket *bucket = &shared->buckets[fair_clock_bucket_of(key)];
 
 	for (int i = 0; i < BUCKET_SIZE; i++)
 	{
-		Entry *entry = &bucket->entries[i];
+		FairClockEntry *entry = &bucket->entries[i];
 
-		if (is_of(entry, key))
+		if (fair_clock_is_of(entry, key))
 		{
 			entry->used = ++bucket->clock;
 			return entry;
@@ -200,15 +199,15 @@ find(const TqFairKey *key)
 }
 
 /* Makes the entry of a key, in place of the one used least recently. */
-static Entry *
+static FairClockEntry *
 make(const TqFairKey *key)
 {
-	Bucket *bucket = &shared->buckets[bucket_of(key)];
-	Entry *oldest = &bucket->entries[0];
+	FairClockBucket *bucket = &shared->buckets[fair_clock_bucket_of(key)];
+	FairClockEntry *oldest = &bucket->entries[0];
 
 	for (int i = 0; i < BUCKET_SIZE; i++)
 	{
-		Entry *entry = &bucket->entries[i];
+		FairClockEntry *entry = &bucket->entries[i];
 
 		if (entry->database == InvalidOid)
 		{
@@ -218,9 +217,9 @@ make(const TqFairKey *key)
 		if (bucket->clock - entry->used > bucket->clock - oldest->used)
 			oldest = entry;
 	}
-	*oldest = (Entry){.database = MyDatabaseId,
-					  .used = ++bucket->clock,
-					  .key = *key};
+	*oldest = (FairClockEntry){.database = MyDatabaseId,
+							   .used = ++bucket->clock,
+							   .key = *key};
 	return oldest;
 }
 
@@ -237,7 +236,8 @@ stride_of(double weight)
 
 /* Returns the tag that follows, as a distance from TQ_FAIR_FIRST. */
 static int64
-next_at(const Entry *last, Entry *time, int64 stride)
+fair_clock_next_at(const FairClockEntry *last, FairClockEntry *time,
+				   int64 stride)
 {
 	int64 begin = Max(last->at, time->at) / NUMBERS * NUMBERS + stride;
 	int64 number;
@@ -257,15 +257,15 @@ TqFair
 tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 			 int64 *tag)
 {
-	TqFairKey time_key = time_of(key);
+	TqFairKey time_key = fair_clock_time_of(key);
 	int64 stride = stride_of(weight);
 	TqFair result = TQ_FAIR_TAKEN;
-	Entry *time;
-	Entry *last;
+	FairClockEntry *time;
+	FairClockEntry *last;
 
-	lock(key, &time_key);
-	time = find(&time_key);
-	last = find(key);
+	fair_clock_lock(key, &time_key);
+	time = fair_clock_find(&time_key);
+	last = fair_clock_find(key);
 	if (time == NULL)
 		result = TQ_FAIR_NO_TIME;
 	else if (last == NULL ||
@@ -277,14 +277,14 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 
 		if (after != 0)
 			last->at = Max(last->at, after - TQ_FAIR_FIRST);
-		at = next_at(last, time, stride);
+		at = fair_clock_next_at(last, time, stride);
 		if (at >= SPAN - TQ_FAIR_TURN)
 			result = TQ_FAIR_NO_ROOM;
 		else
 			last->at = at;
 		*tag = TQ_FAIR_FIRST + at;
 	}
-	unlock(key, &time_key);
+	fair_clock_unlock(key, &time_key);
 	return result;
 }
 
@@ -295,14 +295,14 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 int64
 tq_fair_take_other(const TqFairKey *key, int64 tag, int tries)
 {
-	Entry *last;
+	FairClockEntry *last;
 
 	tag += (INT64CONST(2) << Min(tries, 30)) - 1;
-	lock(key, key);
-	last = find(key);
+	fair_clock_lock(key, key);
+	last = fair_clock_find(key);
 	if (last != NULL)
 		last->at = Max(last->at, tag - TQ_FAIR_FIRST);
-	unlock(key, key);
+	fair_clock_unlock(key, key);
 	return tag;
 }
 
@@ -313,34 +313,34 @@ tq_fair_take_other(const TqFairKey *key, int64 tag, int tries)
 void
 tq_fair_set_time(const TqFairKey *key, int64 tag)
 {
-	TqFairKey time_key = time_of(key);
+	TqFairKey time_key = fair_clock_time_of(key);
 	int64 at = tag - TQ_FAIR_FIRST;
-	Entry *time;
+	FairClockEntry *time;
 
 	if (shared == NULL)
 		return;
-	lock(&time_key, &time_key);
-	time = find(&time_key);
+	fair_clock_lock(&time_key, &time_key);
+	time = fair_clock_find(&time_key);
 	if (time == NULL)
 		time = make(&time_key);
 	if (at / NUMBERS > time->at / NUMBERS)
 		time->begun = 0;
 	time->at = Max(time->at, at);
-	unlock(&time_key, &time_key);
+	fair_clock_unlock(&time_key, &time_key);
 }
 
 /* Returns the last tag of a key; 0 if it is not known. */
 int64
 tq_fair_last(const TqFairKey *key)
 {
-	Entry *last;
+	FairClockEntry *last;
 	int64 tag = 0;
 
-	lock(key, key);
-	last = find(key);
+	fair_clock_lock(key, key);
+	last = fair_clock_find(key);
 	if (last != NULL)
 		tag = last->at + TQ_FAIR_FIRST;
-	unlock(key, key);
+	fair_clock_unlock(key, key);
 	return tag;
 }
 
@@ -348,13 +348,13 @@ tq_fair_last(const TqFairKey *key)
 void
 tq_fair_set_last(const TqFairKey *key, int64 tag, TimestampTz now)
 {
-	Entry *last;
+	FairClockEntry *last;
 
-	lock(key, key);
-	last = find(key);
+	fair_clock_lock(key, key);
+	last = fair_clock_find(key);
 	if (last == NULL)
 		last = make(key);
 	last->at = tag == 0 ? 0 : tag - TQ_FAIR_FIRST;
 	last->checked = now;
-	unlock(key, key);
+	fair_clock_unlock(key, key);
 }

@@ -2,13 +2,11 @@
  * limit_room.c
  *	  Limits of queues: room for rows to be written, and for claims.
  *
- * Room for rows
- * -------------
- * A queue may have a limit of how many of its tasks run, or of how many are
- * pending or delayed.  The counters (counters.c) say how many rows there are that
- * committed transactions have written.  A transaction that is about to write
- * such rows reserves room for them first, so that two transactions cannot both
- * take the last slot:
+ * Room for rows ------------- A queue may have a limit of how many of its tasks
+ * run, or of how many are pending or delayed.  The counters (counters.c) say how
+ * many rows there are that committed transactions have written.  A transaction
+ * that is about to write such rows reserves room for them first, so that two
+ * transactions cannot both take the last slot:
  *
  *	reserved room + rows + rows to be written <= limit
  *
@@ -39,9 +37,9 @@
  * sees the other.  A transaction that has ended runs and claimed others has held
  * more slots than it has runs now, and wakes waiters if the limit leaves room.
  *
- * A claim that takes more slots than it needs may have others refused meanwhile.
- * It wakes as many waiters as there were refusals, and no more: two claims that
- * find nothing do not wake each other.
+ * A claim that takes more slots than it needs may have others refused
+ * meanwhile. It wakes as many waiters as there were refusals, and no more: two
+ * claims that find nothing do not wake each other.
  *
  * Room for claims within an interval
  * ----------------------------------
@@ -61,14 +59,12 @@
  * table, together with the rows for the gauges (counter_scan.c); nothing is
  * handed out before.
  *
- * Locks
- * -----
- * The lock of the counters (counters.c) is held at least in share mode wherever
- * room is taken, used or given back: the words of a queue are atomic, and follow
- * the protocol above.  It is held in exclusive mode to make the counters of a
- * queue, and to make or remove a window.  Each window has a spinlock of its own,
- * which is taken with the lock of the counters held.  Waiters are woken without
- * any of them.
+ * Locks ----- The lock of the counters (counters.c) is held at least in share
+ * mode wherever room is taken, used or given back: the words of a queue are
+ * atomic, and follow the protocol above.  It is held in exclusive mode to make
+ * the counters of a queue, and to make or remove a window.  Each window has a
+ * spinlock of its own, which is taken with the lock of the counters
+ * held.  Waiters are woken without any of them.
  *
  * test/model/limit_room.pml is the protocol for rows, for spin.
  */
@@ -115,19 +111,19 @@ entries(void)
 }
 
 static Size
-tables(void)
+limit_room_tables(void)
 {
 	return hash_estimate_size(entries(), sizeof(Window));
 }
 
 static Size
-size(void)
+limit_room_size(void)
 {
 	return sizeof(int);
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+limit_room_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	HASHCTL control = {.keysize = sizeof(TqCountKey),
 					   .entrysize = sizeof(Window)};
@@ -137,9 +133,9 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 }
 
 const TqShmemPart tq_limit_shmem = {.name = "tq limits",
-									.size = size,
-									.tables = tables,
-									.startup = startup};
+									.size = limit_room_size,
+									.tables = limit_room_tables,
+									.startup = limit_room_startup};
 
 /* ---- taking room for rows ---- */
 
@@ -216,7 +212,7 @@ enter_queue(const TqRoomRequest *request)
 
 /* Notes that a claim is about to be refused; it looks once more after that. */
 static void
-note_refusal(TqCountQueue *queue)
+limit_room_note_refusal(TqCountQueue *queue)
 {
 	pg_atomic_write_u32(&queue->is_limited, 1);
 	pg_atomic_fetch_add_u32(&queue->refused, 1);
@@ -224,7 +220,7 @@ note_refusal(TqCountQueue *queue)
 
 /* Reserves room, and looks again after it has set the flag. */
 static TqRoom
-take(const TqRoomRequest *request, int *taken)
+limit_room_take(const TqRoomRequest *request, int *taken)
 {
 	TqCountQueue *queue;
 	TqRoom result;
@@ -238,7 +234,7 @@ take(const TqRoomRequest *request, int *taken)
 		*taken = reserve(request, queue);
 		if (*taken == 0)
 		{
-			note_refusal(queue);
+			limit_room_note_refusal(queue);
 			*taken = reserve(request, queue);
 		}
 		if (*taken == 0)
@@ -263,9 +259,9 @@ tq_room_take(const TqRoomRequest *request, int *taken)
 
 	*taken = 0;
 	tq_count_changes_make_room();
-	result = take(request, taken);
+	result = limit_room_take(request, taken);
 	if (result == TQ_ROOM_UNCOUNTED && enter_queue(request))
-		result = take(request, taken);
+		result = limit_room_take(request, taken);
 	return result;
 }
 
@@ -289,7 +285,7 @@ tq_room_look(const TqRoomRequest *request, int64 *rows)
 		*rows = rows_of(request, queue, pg_atomic_read_u64(reserved));
 		if (*rows >= request->limit)
 		{
-			note_refusal(queue);
+			limit_room_note_refusal(queue);
 			*rows = rows_of(request, queue, pg_atomic_read_u64(reserved));
 		}
 	}
@@ -490,7 +486,7 @@ claims_at(const Window *window, int64 now)
 
 /* Returns when the first claims of the interval that ends now are over. */
 static TimestampTz
-next_at(const Window *window, int64 now)
+limit_room_next_at(const Window *window, int64 now)
 {
 	int64 first = now + 1;
 
@@ -590,7 +586,7 @@ allow(const TqRate *rate, int max, bool are_made, TimestampTz now,
 		if (n == 0)
 			window->refused++;
 		if (n < max)
-			*next = next_at(window, number);
+			*next = limit_room_next_at(window, number);
 		SpinLockRelease(&window->lock);
 	}
 	tq_count_unlock();

@@ -54,7 +54,7 @@ start_part(const TqShmemPart *part)
 }
 
 static void
-startup(void)
+shmem_startup(void)
 {
 	if (next_shmem_startup_hook)
 		next_shmem_startup_hook();
@@ -73,5 +73,5 @@ tq_shmem_init(const TqShmemPart *const *parts, int n)
 	next_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request;
 	next_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup;
+	shmem_startup_hook = shmem_startup;
 }

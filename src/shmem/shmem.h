@@ -411,7 +411,7 @@ typedef struct TqCountChange
 	TqCounted what;
 	int counter;
 	SubTransactionId subid;
-	int before; /* the change that had its place in the index, or -1 */
+	int before; /* the change that had its position in the index, or -1 */
 } TqCountChange;
 
 extern void tq_count_merge(TqCounted what, int counter, int64 *value,
@@ -564,11 +564,11 @@ typedef struct TqCountPrepared
 
 extern bool tq_count_prepared_add(Oid extension, TransactionId xid,
 								  const TqCountChange *changes, int n);
-extern const TqCountPrepared *tq_count_prepared_next(int *place);
+extern const TqCountPrepared *tq_count_prepared_next(int *position);
 extern bool tq_count_prepared_has(TransactionId xid);
 extern bool tq_count_prepared_has_room(void);
 extern bool tq_count_prepared_is_unknown(void);
-extern void tq_count_prepared_remove(int place);
+extern void tq_count_prepared_remove(int position);
 
 /* ---- counter_commit.c: applies changes when a transaction ends ---- */
 

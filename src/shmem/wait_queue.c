@@ -22,31 +22,31 @@
  * in W2 sees the rows.  A waker therefore takes no more waiters than there are
  * rows, those that have waited longest, and wakes none without need.
  *
- * A wake-up is for one row.  A waiter that was woken must try to claim
- * (RETRYING while it does), because otherwise the row might stay pending while
- * other waiters sleep.  During this try it is not in the list.  If the try
- * succeeds, the wake-up is used up; if the row is gone, the waiter returns to
- * its former place in the list.  A waiter that was woken and does not try any
- * more passes the wake-up on to the next one: after an error or a cancel, at
- * the end of the session, when its time is over, or when a try that had begun
- * before got it rows.  A try skips a row that is only locked, and no wake-up
- * follows when the lock is released, so a waiter that was woken in vain looks
- * again soon.
+ * A wake-up is for one row.  A waiter that was woken must try to claim (RETRYING
+ * while it does), because otherwise the row might stay pending while other
+ * waiters sleep.  During this try it is not in the list.  If the try succeeds,
+ * the wake-up is used up; if the row is gone, the waiter returns to its former
+ * position in the list.  A waiter that was woken and does not try any more
+ * passes the wake-up on to the next one: after an error or a cancel, at the end
+ * of the session, when its time is over, or when a try that had begun before
+ * got it rows.  A try skips a row that is only locked, and no wake-up follows
+ * when the lock is released, so a waiter that was woken in vain looks again
+ * soon.
  *
  * A session may wait for several queues: it has a link in the list of each, and
  * one state.  The lists are in different partitions, and no process holds the
  * locks of two.  Two wakers may meet the waiter at the same time in two lists;
  * the one that changes its state from WAITING to WOKEN, atomically, has woken
  * it, and for the other one it is not there: it takes the next of its list.  So
- * a waiter is woken once, and each row wakes one waiter.  The state also says
- * in which list the waiter was found, because it must be that queue's next
- * waiter to whom the wake-up is passed on.  A try may get enough rows from other
- * queues before it comes to that one; then the waiter passes the wake-up on as
+ * a waiter is woken once, and each row wakes one waiter.  The state also says in
+ * which list the waiter was found, because it must be that queue's next waiter
+ * to whom the wake-up is passed on.  A try may get enough rows from other queues
+ * before it comes to that one; then the waiter passes the wake-up on as
  * well.  The links in the other lists are stale from then on.  The waiter removes
- * them before it tries, and a waker that meets one removes it, under the lock of
- * the list.  A waiter sets its state to WAITING before it enters the first list,
- * so that a link whose waiter is not WAITING is stale, and never one that is
- * being entered.
+ * them before it tries, and a waker that meets one removes it, under the lock
+ * of the list.  A waiter sets its state to WAITING before it enters the first
+ * list, so that a link whose waiter is not WAITING is stale, and never one that
+ * is being entered.
  *
  * The argument above holds for each list by itself: W1 is over when the waiter
  * has entered the last one.  If P3 comes after the waiter has entered the list
@@ -64,15 +64,16 @@
  * server cannot know whether a client behind a connection pooler is still
  * alive, so all waiters look again by themselves every LOOK_MS, so that a
  * waiter whose client is alive takes over.  Without shared_preload_libraries,
- * and therefore without shared memory, on a standby, and within a try of an outer
- * wait, no waiter can be woken: such a waiter only looks, at growing intervals.
+ * and therefore without shared memory, on a standby, and within a try of an
+ * outer wait, no waiter can be woken: such a waiter only looks, at growing
+ * intervals.
  *
  * A session that waits for a task to be resolved enters a list in the same way,
  * under a number that is made of the id of the task in place of that of a
- * queue.  So does a session that waits while a run of the task goes on.  Every end
- * of a run wakes all of them.  Two tasks may have the same
- * number, so that a waiter looks whether it was its own.  A prepared transaction
- * wakes none; they look by themselves.
+ * queue.  So does a session that waits while a run of the task goes on.  Every
+ * end of a run wakes all of them.  Two tasks may have the same number, so that a
+ * waiter looks whether it was its own.  A prepared transaction wakes none; they
+ * look by themselves.
  *
  * tq.max_waiters.  A session is counted for the role that has logged in, which
  * is the one whose settings it has and that SET ROLE does not change, from its
@@ -84,15 +85,13 @@
  * is one, not even a background worker, so that a waiter ends when its time is
  * over.
  *
- * Locks
- * -----
- * The queues, and tasks, are spread over partitions.  The lock of a partition
- * protects its list and the links in it: in exclusive mode to enter or leave the
- * list and to wake, in share mode to look.  Its length is read without the lock.
- * A backend holds one of these locks at a time.  The fields of a waiter belong to
- * its process while none of its links is listed, and its state is atomic: others
- * change it from WAITING to WOKEN alone, with the lock of the partition held in
- * which they have met it.
+ * Locks ----- The queues, and tasks, are spread over partitions.  The lock of a
+ * partition protects its list and the links in it: in exclusive mode to enter
+ * or leave the list and to wake, in share mode to look.  Its length is read
+ * without the lock. A backend holds one of these locks at a time.  The fields of
+ * a waiter belong to its process while none of its links is listed, and its
+ * state is atomic: others change it from WAITING to WOKEN alone, with the lock
+ * of the partition held in which they have met it.
  *
  * One more lock lets one session at a time compare the roles of all waiters
  * before it counts for its own (tq.max_waiters).  It is held alone.
@@ -147,7 +146,7 @@ enum
 #define STATE_BITS 3
 #define STATE_MASK ((1 << STATE_BITS) - 1)
 
-/* A place in the list of a queue.  Changed under the lock of the partition. */
+/* A position in the list of a queue.  Changed under the lock of the partition. */
 typedef struct Link
 {
 	dlist_node node; /* in the list of the partition */
@@ -179,15 +178,15 @@ typedef struct Partition
 	pg_atomic_uint32 length;
 } Partition;
 
-typedef struct Shared
+typedef struct WaitQueueShared
 {
 	pg_atomic_uint64 turns; /* number assigned so far; no lock */
 	LWLock *counting;       /* for sessions that compare `role` of all */
 	Partition partitions[PARTITIONS];
 	Waiter waiters[FLEXIBLE_ARRAY_MEMBER];
-} Shared;
+} WaitQueueShared;
 
-static Shared *shared = NULL;
+static WaitQueueShared *shared = NULL;
 
 /* This process: its entry, and the subtransaction in which it waits. */
 static Waiter *mine = NULL;
@@ -206,14 +205,14 @@ static bool has_woken = false;    /* since tq_wait_take_woken() */
  */
 
 static Size
-size(void)
+wait_queue_size(void)
 {
-	return add_size(offsetof(Shared, waiters),
+	return add_size(offsetof(WaitQueueShared, waiters),
 					mul_size(MaxBackends, sizeof(Waiter)));
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *locks)
+wait_queue_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	shared = memory;
 	if (!is_new)
@@ -239,8 +238,8 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 const TqShmemPart tq_wait_shmem = {.name = "tq waiters",
 								   .tranche = "TqWait",
 								   .locks = PARTITIONS + 1,
-								   .size = size,
-								   .startup = startup};
+								   .size = wait_queue_size,
+								   .startup = wait_queue_startup};
 
 /*
  * Waking.
@@ -278,7 +277,7 @@ remove_from_list(Partition *partition, Link *link)
  * that a stale number can do is to wake another process without need.
  */
 static bool
-call(Partition *partition, Link *link)
+wait_queue_call(Partition *partition, Link *link)
 {
 	Waiter *waiter = waiter_of(link);
 	uint32 expected = WAITING;
@@ -307,7 +306,7 @@ waits_for(Link *link, int32 queue)
  * that are in this partition (P2 and P3 of the banner).
  */
 static void
-wake(Partition *partition, int32 queue, int n)
+wait_queue_wake(Partition *partition, int32 queue, int n)
 {
 	dlist_mutable_iter iter;
 
@@ -319,7 +318,8 @@ wake(Partition *partition, int32 queue, int n)
 	{
 		Link *link = dlist_container(Link, node, iter.cur);
 
-		if (waits_for(link, queue) && call(partition, link) && --n == 0)
+		if (waits_for(link, queue) && wait_queue_call(partition, link) &&
+			--n == 0)
 			break;
 	}
 	LWLockRelease(partition->lock);
@@ -333,14 +333,14 @@ void
 tq_wait_wake(int32 queue, int n)
 {
 	if (shared != NULL)
-		wake(find_partition(queue), queue, n);
+		wait_queue_wake(find_partition(queue), queue, n);
 }
 
 static void
 wake_everywhere(int32 queue)
 {
 	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
-		wake(&shared->partitions[i], queue, WAIT_ALL);
+		wait_queue_wake(&shared->partitions[i], queue, WAIT_ALL);
 }
 
 /*
@@ -456,7 +456,7 @@ woken_for(void)
 }
 
 /*
- * The waiter's places in the lists.
+ * The waiter's positions in the lists.
  */
 
 static void
@@ -514,8 +514,8 @@ leave_list(Link *link)
 }
 
 /*
- * Makes the waiter idle if it has not been woken, and removes it from all lists.
- * The waker has removed the link of a waiter that is in one list only.
+ * Makes the waiter idle if it has not been woken, and removes it from all
+ * lists. The waker has removed the link of a waiter that is in one list only.
  */
 static void
 leave_lists(void)
@@ -530,7 +530,8 @@ leave_lists(void)
 
 /*
  * Makes the waiter idle, and passes a wake-up that it has not used on to the
- * next waiter of the queue that it is from.  A new name has woken all of queue 0.
+ * next waiter of the queue that it is from.  A new name has woken all of queue
+ * 0.
  */
 static void
 withdraw(void)
@@ -606,7 +607,7 @@ const TqXactEnd tq_wait_xact_end = {.has_work = &has_work,
 									.reset = forget_notes};
 
 static void
-session_ends(int code, Datum arg)
+wait_queue_session_ends(int code, Datum arg)
 {
 	stop_waiting();
 	withdraw();
@@ -686,15 +687,15 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	if (!wait->callable)
 		return;
 	if (mine == NULL)
-		on_shmem_exit(session_ends, (Datum) 0);
+		on_shmem_exit(wait_queue_session_ends, (Datum) 0);
 	mine = &shared->waiters[TqMyProcNumber()];
 	waiting = has_work = true;
 	waiting_in = GetCurrentSubTransactionId();
 }
 
 /*
- * Returns whether an earlier wait of this session was woken and has ended without
- * a claim, so that the wake-up is still to be used or passed on.
+ * Returns whether an earlier wait of this session was woken and has ended
+ * without a claim, so that the wake-up is still to be used or passed on.
  */
 bool
 tq_wait_has_wakeup(void)
@@ -738,8 +739,9 @@ is_in(const TqWait *wait, const int32 *queues, int n)
 }
 
 /*
- * Enters the lists of these different queues, at the place of this wait; there
- * may be TQ_WAIT_LISTS.  The caller tries to claim after that, and then sleeps.
+ * Enters the lists of these different queues, at the position of this wait;
+ * there may be TQ_WAIT_LISTS.  The caller tries to claim after that, and then
+ * sleeps.
  */
 void
 tq_wait_enter(TqWait *wait, const int32 *queues, int n)
@@ -784,8 +786,8 @@ tq_wait_tried(TqWait *wait)
 }
 
 /*
- * Makes the next sleep end after so many milliseconds, although no other session
- * will wake this one then.
+ * Makes the next sleep end after so many milliseconds, although no other
+ * session will wake this one then.
  */
 void
 tq_wait_look_in(TqWait *wait, int64 ms)
@@ -913,7 +915,7 @@ is_woken(const TqWait *wait)
  * shutdown of the server, and a client that is gone.
  */
 static TqWakeup
-look_around(void)
+wait_queue_look_around(void)
 {
 	check_client();
 	return TQ_WAKEUP_POLL;
@@ -933,8 +935,9 @@ next_look(TqWait *wait)
 
 /*
  * Sleeps until the waiter is woken, is to look by itself, or its time is over
- * (W3 of the banner).  Raises 53400 if too many sessions of its role wait.  Interrupts are processed as everywhere: a cancel, the
- * end of the session, a timeout.
+ * (W3 of the banner).  Raises 53400 if too many sessions of its role
+ * wait.  Interrupts are processed as everywhere: a cancel, the end of the
+ * session, a timeout.
  */
 TqWakeup
 tq_wait_sleep(TqWait *wait, TqWaitSite site)
@@ -952,7 +955,7 @@ tq_wait_sleep(TqWait *wait, TqWaitSite site)
 		if (now >= wait->ms)
 			return TQ_WAKEUP_OVER;
 		if (now >= look)
-			return look_around();
+			return wait_queue_look_around();
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) (Min(wait->ms, look) - now), wait_event(site));

@@ -33,25 +33,25 @@
 #define LOCKS 64
 
 /* The worker of a row, in a table of a database. */
-typedef struct Key
+typedef struct WorkerActivityKey
 {
 	Oid database;
 	Oid table; /* another one after DROP and CREATE EXTENSION */
 	int32 worker;
-} Key;
+} WorkerActivityKey;
 
-typedef struct Entry
+typedef struct WorkerActivityEntry
 {
-	Key key; /* database InvalidOid: free */
+	WorkerActivityKey key; /* database InvalidOid: free */
 	uint32 used;
 	int next; /* where the next claim goes */
 	TqWorkerActivity activity;
-} Entry;
+} WorkerActivityEntry;
 
 typedef struct Set
 {
 	uint32 uses;
-	Entry entries[WAYS];
+	WorkerActivityEntry entries[WAYS];
 } Set;
 
 static Set own_set;
@@ -59,13 +59,13 @@ static Set *sets = &own_set;
 static LWLockPadded *locks = NULL; /* NULL: no shared memory */
 
 static Size
-size(void)
+worker_activity_size(void)
 {
 	return mul_size(SETS, sizeof(Set));
 }
 
 static void
-startup(void *memory, bool is_new, LWLockPadded *new_locks)
+worker_activity_startup(void *memory, bool is_new, LWLockPadded *new_locks)
 {
 	sets = memory;
 	locks = new_locks;
@@ -74,14 +74,15 @@ startup(void *memory, bool is_new, LWLockPadded *new_locks)
 const TqShmemPart tq_activity_shmem = {.name = "tq worker activity",
 									   .tranche = "tq_worker_activity",
 									   .locks = LOCKS,
-									   .size = size,
-									   .startup = startup};
+									   .size = worker_activity_size,
+									   .startup = worker_activity_startup};
 
 /* Locks the set of a key and returns it. */
 static Set *
-lock_set(const Key *key, LWLockMode mode)
+lock_set(const WorkerActivityKey *key, LWLockMode mode)
 {
-	uint32 hash = hash_bytes((const unsigned char *) key, sizeof(Key));
+	uint32 hash = hash_bytes((const unsigned char *) key,
+							 sizeof(WorkerActivityKey));
 
 	if (locks == NULL)
 		return sets;
@@ -97,38 +98,38 @@ unlock_set(const Set *set)
 }
 
 /* Returns the entry of a key, or NULL. */
-static Entry *
-find_entry(Set *set, const Key *key)
+static WorkerActivityEntry *
+worker_activity_find_entry(Set *set, const WorkerActivityKey *key)
 {
 	for (int i = 0; i < WAYS; i++)
 	{
-		if (memcmp(&set->entries[i].key, key, sizeof(Key)) == 0)
+		if (memcmp(&set->entries[i].key, key, sizeof(WorkerActivityKey)) == 0)
 			return &set->entries[i];
 	}
 	return NULL;
 }
 
 /* Empties the entry that was used least recently, for another key. */
-static Entry *
-replace_entry(Set *set, const Key *key)
+static WorkerActivityEntry *
+replace_entry(Set *set, const WorkerActivityKey *key)
 {
-	Entry *oldest = &set->entries[0];
+	WorkerActivityEntry *oldest = &set->entries[0];
 
 	for (int i = 1; i < WAYS; i++)
 	{
 		if (set->uses - set->entries[i].used > set->uses - oldest->used)
 			oldest = &set->entries[i];
 	}
-	memset(oldest, 0, sizeof(Entry));
+	memset(oldest, 0, sizeof(WorkerActivityEntry));
 	oldest->key = *key;
 	return oldest;
 }
 
 /* Returns the entry of a key, after making one if necessary. */
-static Entry *
-use_entry(Set *set, const Key *key)
+static WorkerActivityEntry *
+use_entry(Set *set, const WorkerActivityKey *key)
 {
-	Entry *entry = find_entry(set, key);
+	WorkerActivityEntry *entry = worker_activity_find_entry(set, key);
 
 	if (entry == NULL)
 		entry = replace_entry(set, key);
@@ -140,12 +141,12 @@ use_entry(Set *set, const Key *key)
 void
 tq_activity_forget(Oid table, int32 worker)
 {
-	Key key = {MyDatabaseId, table, worker};
+	WorkerActivityKey key = {MyDatabaseId, table, worker};
 	Set *set = lock_set(&key, LW_EXCLUSIVE);
-	Entry *entry = find_entry(set, &key);
+	WorkerActivityEntry *entry = worker_activity_find_entry(set, &key);
 
 	if (entry != NULL)
-		memset(entry, 0, sizeof(Entry));
+		memset(entry, 0, sizeof(WorkerActivityEntry));
 	unlock_set(set);
 }
 
@@ -156,9 +157,9 @@ void
 tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 				 const TqRecentClaim *claims, int n)
 {
-	Key key = {MyDatabaseId, table, worker};
+	WorkerActivityKey key = {MyDatabaseId, table, worker};
 	Set *set = lock_set(&key, LW_EXCLUSIVE);
-	Entry *entry = use_entry(set, &key);
+	WorkerActivityEntry *entry = use_entry(set, &key);
 	TqWorkerActivity *activity = &entry->activity;
 
 	if (seen != 0)
@@ -174,7 +175,7 @@ tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 
 /* Copies an entry, with its claims from the oldest one on. */
 static void
-copy_entry(const Entry *entry, TqWorkerActivity *activity)
+copy_entry(const WorkerActivityEntry *entry, TqWorkerActivity *activity)
 {
 	int n = entry->activity.n;
 	int first = entry->next + TQ_RECENT_MAX - n;
@@ -190,9 +191,9 @@ copy_entry(const Entry *entry, TqWorkerActivity *activity)
 void
 tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
 {
-	Key key = {MyDatabaseId, table, worker};
+	WorkerActivityKey key = {MyDatabaseId, table, worker};
 	Set *set = lock_set(&key, LW_SHARED);
-	const Entry *entry = find_entry(set, &key);
+	const WorkerActivityEntry *entry = worker_activity_find_entry(set, &key);
 
 	if (entry != NULL)
 		copy_entry(entry, activity);

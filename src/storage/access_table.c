@@ -175,7 +175,7 @@ read_secrets(Relation rel)
 
 /* Orders the secret that signs before all others, then the latest. */
 static int
-compare(const void *a, const void *b)
+access_compare(const void *a, const void *b)
 {
 	const TqSecret *x = a;
 	const TqSecret *y = b;
@@ -202,7 +202,7 @@ tq_secrets(int *n)
 		empty_cache();
 		read_secrets(rel);
 		table_close(rel, NoLock);
-		qsort(secrets, nsecrets, sizeof(TqSecret), compare);
+		qsort(secrets, nsecrets, sizeof(TqSecret), access_compare);
 		secrets_kept = current;
 	}
 	*n = nsecrets;
@@ -225,8 +225,8 @@ tq_secret_current(void)
 }
 
 /*
- * Makes all sessions read the secrets again once this transaction has committed,
- * and this one at once.
+ * Makes all sessions read the secrets again once this transaction has
+ * committed, and this one at once.
  */
 void
 tq_secret_changes(void)

@@ -11,8 +11,8 @@
  * The first call inserts a row into tq_internal.activation in its own
  * transaction.  Two concurrent first calls may both insert one, which does no
  * harm, so they need not wait for each other, except in a restored database,
- * where they also move the first tick (tick_table.c).  pg_dump leaves the table out.
- * A backend caches that it has seen a row by the Oid of a table of the
+ * where they also move the first tick (tick_table.c).  pg_dump leaves the table
+ * out. A backend caches that it has seen a row by the Oid of a table of the
  * extension, which is a different one after DROP and CREATE EXTENSION.  A row
  * that it has inserted itself counts for that transaction only; the next one
  * looks again.  Facts about a database in shared memory are stored only when it
@@ -45,7 +45,7 @@ static TransactionId inserted_by = InvalidTransactionId;
 
 /* Returns whether there is a row. */
 static bool
-has_row(void)
+activation_has_row(void)
 {
 	TqTableScan *scan = tq_table_scan_open(&activations);
 	bool found = tq_table_scan_next(scan);
@@ -70,7 +70,7 @@ tq_activation_is_done(void)
 		 TransactionIdIsCurrentTransactionId(inserted_by)))
 		return true;
 	inserted_by = InvalidTransactionId;
-	active = tq_facts_find(extension, &facts, &change) || has_row()
+	active = tq_facts_find(extension, &facts, &change) || activation_has_row()
 				 ? extension
 				 : InvalidOid;
 	return active == extension;

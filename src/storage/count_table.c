@@ -94,7 +94,8 @@ tasks_of_timers(TqTimer kind, TimestampTz now, int *n)
 }
 
 static void
-add_gauge(TqGauges *list, int *n, int32 queue, int gauge, int64 rows)
+count_table_add_gauge(TqGauges *list, int *n, int32 queue, int gauge,
+					  int64 rows)
 {
 	int i = 0;
 
@@ -123,7 +124,8 @@ add_overdue(TqGauges *list, int *n, TimestampTz now)
 			(i == 0 || tasks[i].id != tasks[i - 1].id) &&
 			tq_pending_scan_read(scan, tasks[i].id, &run) &&
 			run.location == TQ_LOCATION_PENDING)
-			add_gauge(list, n, tasks[i].queue, TQ_QUEUE_PENDING, 1);
+			count_table_add_gauge(list, n, tasks[i].queue, TQ_QUEUE_PENDING,
+								  1);
 	}
 	tq_pending_scan_end(scan);
 	UnregisterSnapshot(snapshot);
@@ -147,7 +149,7 @@ add_expired(TqGauges *list, int *n, TimestampTz now)
 			tq_run_reader_last(reader, ids[i], &run) &&
 			run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
 			tq_task_find_by_id(&finder, ids[i], &task))
-			add_gauge(list, n, task.queue, TQ_QUEUE_RUNNING, 1);
+			count_table_add_gauge(list, n, task.queue, TQ_QUEUE_RUNNING, 1);
 	}
 	tq_task_finder_end(&finder);
 	tq_run_reader_end(reader);
@@ -334,8 +336,8 @@ read_prepared(int *n)
 /* ---- claims of the last interval ---- */
 
 /*
- * The claims since $2 of a queue whose claims are limited.  A join was planned as
- * a nested loop where the tables had not been analyzed, which is quadratic.
+ * The claims since $2 of a queue whose claims are limited.  A join was planned
+ * as a nested loop where the tables had not been analyzed, which is quadratic.
  */
 static TqStatement recent_claims = TQ_STATEMENT(
 	"SELECT r.started FROM tq_internal.run r WHERE r.started >= $2"
@@ -343,7 +345,7 @@ static TqStatement recent_claims = TQ_STATEMENT(
 	INT4OID, TIMESTAMPTZOID);
 
 static void
-read_time(TupleTableSlot *slot, void *into)
+count_read_time(TupleTableSlot *slot, void *into)
 {
 	*(TimestampTz *) into = tq_row_time(slot, 1);
 }
@@ -360,8 +362,9 @@ load_rate(int32 queue, const TqQueueSettings *settings)
 										-settings->rate_interval);
 	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(since)};
 	int n;
-	TimestampTz *claims = tq_spi_read_all(&recent_claims, values, read_time,
-										  sizeof(TimestampTz), &n);
+	TimestampTz *claims = tq_spi_read_all(&recent_claims, values,
+										  count_read_time, sizeof(TimestampTz),
+										  &n);
 
 	for (int i = 0; i < n; i++)
 		tq_rate_load(&rate, claims[i]);

@@ -91,7 +91,7 @@ tq_dead_letter_insert(const TqDeadLetter *letter)
 TQ_READER(read_letter, TqDeadLetter, TQ_DEAD_LETTER_COLUMNS, dead_letter)
 
 static void
-read_age(TupleTableSlot *slot, void *letter)
+dead_letter_read_age(TupleTableSlot *slot, void *letter)
 {
 	*(TqDeadLetter *) letter = (TqDeadLetter){.task_id = tq_row_slug(slot, 1),
 											  .failed_at = tq_row_time(slot,
@@ -144,8 +144,8 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 					   TimestampTzGetDatum(after->failed_at),
 					   Int64GetDatum(after->seq), Int32GetDatum(max)};
 
-	return tq_spi_read_all(&by_age, values, read_age, sizeof(TqDeadLetter),
-						   found);
+	return tq_spi_read_all(&by_age, values, dead_letter_read_age,
+						   sizeof(TqDeadLetter), found);
 }
 
 /* ---- tasks that ended without success ---- */

@@ -3,15 +3,15 @@
  *	  Rows of tq_internal.dependency, tq_internal.unscheduled and
  *	  tq_internal.dependency_counter: dependencies and unscheduled tasks.
  *
- * A row of dependency is met by the first run of the required task, counted from
- * from_run, that ends as the dependent requires.  It is written once, except that
- * a repair (operations/repair.c) raises from_run, so that the dependency is unmet
- * again.  unscheduled.unmet is the dependency counter of a task: it counts
- * the dependencies that are not met yet.  If they are many, the counter is
- * divided into stripes: each row of dependency_counter counts the dependencies
- * of one stripe, and unscheduled.unmet counts the stripes that are not empty.
- * Stripes that are left when a task is scheduled or resolved in another way are
- * meaningless and are deleted with the task.
+ * A row of dependency is met by the first run of the required task, counted
+ * from from_run, that ends as the dependent requires.  It is written once,
+ * except that a repair (operations/repair.c) raises from_run, so that the
+ * dependency is unmet again.  unscheduled.unmet is the dependency counter of a
+ * task: it counts the dependencies that are not met yet.  If they are many, the
+ * counter is divided into stripes: each row of dependency_counter counts the
+ * dependencies of one stripe, and unscheduled.unmet counts the stripes that are
+ * not empty. Stripes that are left when a task is scheduled or resolved in
+ * another way are meaningless and are deleted with the task.
  *
  * Locks: the stripes of a task before its row of unscheduled; tasks in order
  * of their ids.
@@ -81,8 +81,8 @@ static TqStatement upstream = TQ_STATEMENT(
 
 /*
  * What waits for the completion of one of $1, and what waits for that in turn;
- * not what has that dependency met by an earlier run, not $2, and not what waits
- * only for one of $2.
+ * not what has that dependency met by an earlier run, not $2, and not what
+ * waits only for one of $2.
  */
 static TqStatement doomed = TQ_STATEMENT(
 	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT u.task FROM s"
@@ -220,7 +220,7 @@ tq_dependencies_exist(const int64 *tasks, int n, bool *exist)
 }
 
 static void
-read_waiting(TupleTableSlot *slot, void *waiting)
+dependency_read_waiting(TupleTableSlot *slot, void *waiting)
 {
 	*(TqUnscheduled *) waiting = (TqUnscheduled){.task = tq_row_int64(slot, 1),
 												 .stripe = -1,
@@ -384,8 +384,8 @@ write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
 }
 
 /*
- * Makes one attempt to decrement a counter.  Sets *left to its new value, or
- * to -1 if there is no row.  Sets *next_run, unless NULL, if the row is that of a
+ * Makes one attempt to decrement a counter.  Sets *left to its new value, or to
+ * -1 if there is no row.  Sets *next_run, unless NULL, if the row is that of a
  * task.
  */
 static TM_Result
@@ -483,8 +483,8 @@ tq_dependencies_unscheduled(const int64 *tasks, int n, int *found)
 }
 
 /*
- * Returns these tasks and their transitive dependents, by id, as far as they are
- * reached through tasks that are unscheduled, failed or exception.
+ * Returns these tasks and their transitive dependents, by id, as far as they
+ * are reached through tasks that are unscheduled, failed or exception.
  */
 int64 *
 tq_dependencies_downstream(const int64 *tasks, int n, int *found)
@@ -645,8 +645,9 @@ TqUnscheduled *
 tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&lock_unscheduled,
-						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
-						   sizeof(TqUnscheduled), found);
+						   TQ_VALUES(tq_array_int64(tasks, n)),
+						   dependency_read_waiting, sizeof(TqUnscheduled),
+						   found);
 }
 
 /*
@@ -657,8 +658,9 @@ TqUnscheduled *
 tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&try_lock_unscheduled,
-						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
-						   sizeof(TqUnscheduled), found);
+						   TQ_VALUES(tq_array_int64(tasks, n)),
+						   dependency_read_waiting, sizeof(TqUnscheduled),
+						   found);
 }
 
 /*

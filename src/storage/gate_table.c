@@ -4,8 +4,8 @@
  *	  key, or that others wait for.
  *
  * Clients only insert rows.  All other changes are made by the step "admit" of
- * maintenance, under a lock that no client takes, so that a client's transaction
- * never holds up that step (lifecycle/gate.c).
+ * maintenance, under a lock that no client takes, so that a client's
+ * transaction never holds up that step (lifecycle/gate.c).
  */
 #include "postgres.h"
 
@@ -148,7 +148,7 @@ tq_gates_lock(void)
 }
 
 static void
-read_member(TupleTableSlot *slot, void *into)
+gate_read_member(TupleTableSlot *slot, void *into)
 {
 	*(TqGateMember *) into = (TqGateMember){
 		.task = tq_row_int64(slot, Anum_gate_member_task),
@@ -158,12 +158,12 @@ read_member(TupleTableSlot *slot, void *into)
 		.state = (TqGateState) tq_row_int16(slot, Anum_gate_member_state)};
 }
 
-/* Returns the places that these tasks have at gates, the serial ones first. */
+/* Returns the positions that these tasks have at gates, the serial ones first. */
 TqGateMember *
 tq_gate_members_of(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&members_of, TQ_VALUES(tq_array_int64(tasks, n)),
-						   read_member, sizeof(TqGateMember), found);
+						   gate_read_member, sizeof(TqGateMember), found);
 }
 
 /*
@@ -178,7 +178,7 @@ tq_gate_members_in(const TqGate *gate, TqGateState state, int max, int *found)
 									 Int16GetDatum(gate->kind),
 									 CStringGetTextDatum(gate->key),
 									 Int16GetDatum(state), Int32GetDatum(max)),
-						   read_member, sizeof(TqGateMember), found);
+						   gate_read_member, sizeof(TqGateMember), found);
 }
 
 /* Returns how many members of a gate are in this state. */
@@ -235,8 +235,8 @@ tq_gate_parked(const int64 *tasks, int n, int *found)
 }
 
 /*
- * Returns those of the tasks that wait for a gate and are not members of all the
- * gates that their keys may have.
+ * Returns those of the tasks that wait for a gate and are not members of all
+ * the gates that their keys may have.
  */
 int64 *
 tq_gate_strays(const int64 *tasks, int n, int *found)
@@ -254,7 +254,7 @@ tq_gate_one_of_each(int32 queue, TqTaskKey kind, int *found)
 }
 
 static void
-read_time(TupleTableSlot *slot, void *into)
+gate_read_time(TupleTableSlot *slot, void *into)
 {
 	*(TimestampTz *) into = tq_row_time(slot, 1);
 }
@@ -268,5 +268,5 @@ tq_gate_claims(const TqGate *gate, TimestampTz since, int *found)
 									 Int16GetDatum(gate->kind),
 									 CStringGetTextDatum(gate->key),
 									 TimestampTzGetDatum(since)),
-						   read_time, sizeof(TimestampTz), found);
+						   gate_read_time, sizeof(TimestampTz), found);
 }

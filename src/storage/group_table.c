@@ -173,10 +173,10 @@ static TqStatement first_unresolved =
 	TQ_STATEMENT(FIRST_UNRESOLVED " LIMIT 1", INT8OID, TQ_SLUGID, TQ_SLUGID);
 
 /*
- * One that keeps its group active: it was never resolved, or not since a repair.
- * An unresolved task was resolved before if a run after its first was created by
- * a rerun (4), pending or not; unless it is unscheduled, or a later run was
- * created by a repair (8).
+ * One that keeps its group active: it was never resolved, or not since a
+ * repair. An unresolved task was resolved before if a run after its first was
+ * created by a rerun (4), pending or not; unless it is unscheduled, or a later
+ * run was created by a repair (8).
  */
 static TqStatement first_active = TQ_STATEMENT(
 	FIRST_UNRESOLVED
@@ -226,19 +226,19 @@ tag_of_all_groups(void)
 }
 
 static void
-lock(LOCKTAG tag, LOCKMODE mode)
+group_lock(LOCKTAG tag, LOCKMODE mode)
 {
 	(void) LockAcquire(&tag, mode, false, false);
 }
 
 static bool
-try_lock(LOCKTAG tag, LOCKMODE mode)
+group_try_lock(LOCKTAG tag, LOCKMODE mode)
 {
 	return LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 static void
-unlock(LOCKTAG tag, LOCKMODE mode)
+group_unlock(LOCKTAG tag, LOCKMODE mode)
 {
 	(void) LockRelease(&tag, mode, false);
 }
@@ -273,11 +273,12 @@ tq_groups_lock_to_join(int joined, int own)
 	if (count_locked(Min(joined + own, GROUPS_LOCKED_MAX + 1)) >
 		GROUPS_LOCKED_MAX)
 	{
-		lock(tag_of_all_groups(), own > 0 ? ShareRowExclusiveLock : ShareLock);
+		group_lock(tag_of_all_groups(),
+				   own > 0 ? ShareRowExclusiveLock : ShareLock);
 		return true;
 	}
 	if (own > 0)
-		lock(tag_of_all_groups(), RowExclusiveLock);
+		group_lock(tag_of_all_groups(), RowExclusiveLock);
 	return false;
 }
 
@@ -285,7 +286,7 @@ tq_groups_lock_to_join(int joined, int own)
 void
 tq_group_lock(const TqSlug *slug, bool exclusive)
 {
-	lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
+	group_lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
 }
 
 /*
@@ -300,14 +301,14 @@ tq_group_lock_to_seal(const TqSlug *slug)
 
 	for (;;)
 	{
-		lock(all, RowExclusiveLock);
-		if (try_lock(group, ExclusiveLock))
+		group_lock(all, RowExclusiveLock);
+		if (group_try_lock(group, ExclusiveLock))
 			return;
-		unlock(all, RowExclusiveLock);
-		lock(group, ExclusiveLock);
-		if (try_lock(all, RowExclusiveLock))
+		group_unlock(all, RowExclusiveLock);
+		group_lock(group, ExclusiveLock);
+		if (group_try_lock(all, RowExclusiveLock))
 			return;
-		unlock(group, ExclusiveLock);
+		group_unlock(group, ExclusiveLock);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -317,8 +318,8 @@ tq_group_lock_to_seal(const TqSlug *slug)
 TQ_READER(read_group, TqGroup, TQ_TASK_GROUP_COLUMNS, group)
 
 /*
- * Reads the task_group_id of the group with a number; returns false if it has no
- * row that this snapshot sees.
+ * Reads the task_group_id of the group with a number; returns false if it has
+ * no row that this snapshot sees.
  */
 bool
 tq_group_read_slug(int64 id, Snapshot snapshot, TqSlug *slug)
@@ -591,7 +592,7 @@ tq_group_is_large(const TqGroup *group, int tasks)
 }
 
 static void
-read_count(TupleTableSlot *slot, void *count)
+group_read_count(TupleTableSlot *slot, void *count)
 {
 	*(TqGroupCount *) count =
 		(TqGroupCount){.state = (TqState) tq_row_int16(slot, 1),
@@ -608,7 +609,7 @@ read_count(TupleTableSlot *slot, void *count)
 TqGroupCount *
 tq_group_counts(const TqGroup *group, int *found)
 {
-	return tq_spi_read_all(&progress_rows, MEMBERS_OF(group), read_count,
+	return tq_spi_read_all(&progress_rows, MEMBERS_OF(group), group_read_count,
 						   sizeof(TqGroupCount), found);
 }
 
@@ -634,7 +635,7 @@ tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
 }
 
 static void
-read_member(TupleTableSlot *slot, void *member)
+group_read_member(TupleTableSlot *slot, void *member)
 {
 	TqMember *row = member;
 
@@ -654,7 +655,7 @@ tq_group_first_unresolved(const TqGroup *group, TqMember *member)
 					   PointerGetDatum(&group->task_group_id),
 					   PointerGetDatum(&from)};
 
-	return tq_spi_read(&first_unresolved, values, read_member, member);
+	return tq_spi_read(&first_unresolved, values, group_read_member, member);
 }
 
 /*

@@ -3,8 +3,8 @@
  *	  Rows of tq_internal.task_key: the keys that tasks have by their policies;
  *	  and of tq_internal.unique_key: which task has a unique key, or had it last.
  *
- * A policy says which kinds of keys its tasks have (TqPolicy.keys), and the rows
- * here say which key each of them has.  Most tasks have none.  The rows are
+ * A policy says which kinds of keys its tasks have (TqPolicy.keys), and the
+ * rows here say which key each of them has.  Most tasks have none.  The rows are
  * deleted with the task.
  */
 #include "postgres.h"
@@ -73,11 +73,12 @@ tq_task_keys_read(int64 task, char **keys)
 /* ---- unique keys ---- */
 
 /*
- * A row of tq_internal.unique_key is written when a task is created or rerun with the key, and not when
- * the task changes its state, which says whether the task holds the key
- * (lifecycle/unique.c).  The row goes when its task is deleted.  If another session
- * has the row locked then, it stays and names a task that does not exist, as if
- * there were none, until a task is created with that key.
+ * A row of tq_internal.unique_key is written when a task is created or rerun
+ * with the key, and not when the task changes its state, which says whether the
+ * task holds the key (lifecycle/unique.c).  The row goes when its task is
+ * deleted.  If another session has the row locked then, it stays and names a
+ * task that does not exist, as if there were none, until a task is created with
+ * that key.
  */
 
 TQ_NUMBERS(TQ_UNIQUE_KEY_COLUMNS, unique_key);
@@ -154,7 +155,7 @@ tq_unique_keys_lock(TqUniqueKey *keys, int n)
  * is_locked is NULL, tries to lock the row, and sets it.
  */
 static bool
-has_row(const TqUniqueKey *key, Snapshot snapshot, bool *is_locked)
+key_has_row(const TqUniqueKey *key, Snapshot snapshot, bool *is_locked)
 {
 	TqTable *table = tq_table_open(&unique_keys);
 	TqScan *scan = tq_scan_begin(table, &unique_keys_by_key, 2, snapshot);
@@ -179,13 +180,13 @@ tq_unique_key_try_lock(TqUniqueKey *key)
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	SnapshotData dirty;
 	bool is_locked;
-	bool exists = has_row(key, snapshot, &is_locked);
+	bool exists = key_has_row(key, snapshot, &is_locked);
 
 	UnregisterSnapshot(snapshot);
 	InitDirtySnapshot(dirty);
 	if (is_locked)
 		read_unique_keys(key, 1);
-	else if (exists || has_row(key, &dirty, NULL))
+	else if (exists || key_has_row(key, &dirty, NULL))
 		return false;
 	else
 		tq_unique_keys_lock(key, 1);

@@ -95,7 +95,7 @@ count_records(const bytea *records)
 }
 
 static uint8 *
-put_number(uint8 *to, int64 number)
+outbox_put_number(uint8 *to, int64 number)
 {
 	uint64 rest = (uint64) number << 1 ^ (uint64) (number >> 63);
 
@@ -106,7 +106,7 @@ put_number(uint8 *to, int64 number)
 }
 
 static uint8 *
-put_run(uint8 *to, int run)
+outbox_put_run(uint8 *to, int run)
 {
 	*to++ = (uint8) (run >> 8);
 	*to++ = (uint8) run;
@@ -128,14 +128,15 @@ add_record(bytea *records, const Record *record, int64 before)
 		flags = NO_RUN;
 	*to++ = (uint8) ((int) record->exchange << 4 | (int) record->state);
 	*to++ = (uint8) (flags | record->priority);
-	to = put_number(to, record->task - before);
+	to = outbox_put_number(to, record->task - before);
 	if (flags == 0)
-		to = put_run(put_run(to, record->run_id), record->last_run);
-	(void) put_run(header + 8, n);
+		to = outbox_put_run(outbox_put_run(to, record->run_id),
+							record->last_run);
+	(void) outbox_put_run(header + 8, n);
 	SET_VARSIZE(records, to - (uint8 *) records);
 }
 
-/* Returns the place of the first record. */
+/* Returns the position of the first record. */
 static const uint8 *
 first_record(const bytea *records)
 {
@@ -189,8 +190,8 @@ get_run(const uint8 *at, const uint8 *end, int *run)
 }
 
 /*
- * Reads the record at that place, and returns the place of the next; `before`
- * is the task of the one before it, or 0.
+ * Reads the record at that place, and returns the position of the next;
+ * `before` is the task of the one before it, or 0.
  */
 static const uint8 *
 next_record(const bytea *records, const uint8 *at, int64 before,
@@ -228,8 +229,8 @@ static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
 /*
  * Rows that became visible after $1, are visible in $2, and were written after
  * $3.  The transactions that ran at $1 are an array, not a table to be joined:
- * after an ANALYZE of an empty log, the planner would look at each row of the log
- * first.
+ * after an ANALYZE of an empty log, the planner would look at each row of the
+ * log first.
  */
 static TqStatement messages_between = TQ_STATEMENT(
 	"SELECT m.* FROM ("
@@ -344,7 +345,7 @@ records_of(TupleTableSlot *slot)
  * other columns of the row.
  */
 static int
-read_row(TupleTableSlot *slot, TqMessage *messages)
+outbox_read_row(TupleTableSlot *slot, TqMessage *messages)
 {
 	const bytea *records = records_of(slot);
 	const uint8 *at = first_record(records);
@@ -397,7 +398,7 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 	for (uint64 row = 0; row < rows; row++)
 	{
 		tq_spi_store(slot, row);
-		*n += read_row(slot, &messages[*n]);
+		*n += outbox_read_row(slot, &messages[*n]);
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	return messages;

@@ -106,14 +106,14 @@ renumber(TupleTableSlot *slot, int tries)
 					 .priority = tq_row_int16(slot, Anum_pending_priority),
 					 .seq = tq_row_int64(slot, Anum_pending_seq)};
 
-	tq_fair_place_again(table, &run, tries);
+	tq_fair_position_again(table, &run, tries);
 	tq_put(slot, Anum_pending_seq, Int64GetDatum(run.seq));
 	tq_cursor_track_insert(table, run.queue, run.priority, run.seq);
 }
 
 /* Sets the seq of rows of queues that are fair, by their keys. */
 static void
-place_fair(TqTable *table, TqPending *rows, int n)
+position_fair(TqTable *table, TqPending *rows, int n)
 {
 	TqFairRun *runs = palloc(sizeof(TqFairRun) * n);
 
@@ -121,17 +121,17 @@ place_fair(TqTable *table, TqPending *rows, int n)
 		runs[i] = (TqFairRun){.task = rows[i].task,
 							  .queue = rows[i].queue,
 							  .priority = rows[i].priority};
-	tq_fair_place(RelationGetRelid(table->rel), runs, n);
+	tq_fair_position(RelationGetRelid(table->rel), runs, n);
 	for (int i = 0; i < n; i++)
 		rows[i].seq = runs[i].seq;
 	pfree(runs);
 }
 
-/* Inserts rows of queues that are fair, each at the place that its key has. */
+/* Inserts rows of queues that are fair, each at the position that its key has. */
 static void
 put_fair(TqTable *table, TqPending *rows, int n)
 {
-	place_fair(table, rows, n);
+	position_fair(table, rows, n);
 	tq_table_flush(table);
 	for (int i = 0; i < n; i++)
 	{
@@ -142,8 +142,8 @@ put_fair(TqTable *table, TqPending *rows, int n)
 }
 
 /*
- * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue,
- * in the order of rows[].  In a queue that is fair, each goes behind those of its
+ * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue, in
+ * the order of rows[].  In a queue that is fair, each goes behind those of its
  * key.
  */
 void
@@ -380,8 +380,8 @@ tq_delayed_delete(const int64 *tasks, int n)
 
 /*
  * Moves a row, which the caller has locked, to the back of its key, or of its
- * queue, in a priority and perhaps another queue.  A session that waits for its lock looks for it again,
- * as if it had been claimed.
+ * queue, in a priority and perhaps another queue.  A session that waits for its
+ * lock looks for it again, as if it had been claimed.
  */
 static void
 move_to_back(TqPendingScan *by, TupleTableSlot *slot, int32 queue,
@@ -485,8 +485,8 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 
 /*
  * Moves these tasks, which are pending, to another queue; their order by seq
- * remains, unless one of the queues is fair.  The caller has locked all the rows, and the rows of task still have
- * the old queue.
+ * remains, unless one of the queues is fair.  The caller has locked all the
+ * rows, and the rows of task still have the old queue.
  */
 void
 tq_pending_set_queue(const int64 *tasks, int n, int32 queue)
@@ -537,7 +537,7 @@ tq_delayed_set_queue(const int64 *tasks, int n, int32 queue)
 #define NEAR_TAGS(n) (TQ_FAIR_TURN * (n))
 
 /* The state of a claim, or of a check whether a run is claimable. */
-typedef struct Walk
+typedef struct PendingWalk
 {
 	int32 queue;
 	TimestampTz now;
@@ -559,7 +559,7 @@ typedef struct Walk
 	int64 passed;
 	bool may_raise; /* the cursor may be raised, so far */
 	int64 taken;    /* the last seq that was taken; 0: none */
-} Walk;
+} PendingWalk;
 
 /* What a claim found at an index entry. */
 typedef enum Sight
@@ -604,7 +604,7 @@ read_detail(TupleTableSlot *slot, TqClaimed *started)
  * large.
  */
 static Sight
-take_row(Walk *walk, TupleTableSlot *slot)
+pending_take_row(PendingWalk *walk, TupleTableSlot *slot)
 {
 	TqClaimed *started = &walk->started[walk->found];
 
@@ -646,14 +646,14 @@ take_row(Walk *walk, TupleTableSlot *slot)
  * (claim_cursor.c).
  */
 static Sight
-look_at(Walk *walk)
+pending_look_at(PendingWalk *walk)
 {
 	if (!tq_scan_fetch(walk->order))
 		return SIGHT_PASSABLE;
 	if (TransactionIdIsValid(walk->dirty.xmin) ||
 		TransactionIdIsValid(walk->dirty.xmax))
 		return tq_cursor_is_strict() ? SIGHT_OTHERS : SIGHT_PASSABLE;
-	return take_row(walk, walk->order->slot);
+	return pending_take_row(walk, walk->order->slot);
 }
 
 /*
@@ -661,7 +661,7 @@ look_at(Walk *walk)
  * priority ends soon, because the first entries are mostly those to claim.
  */
 static int64
-begin_pass(Walk *walk)
+begin_pass(PendingWalk *walk)
 {
 	int64 below = PG_INT64_MAX;
 	int64 near = walk->from < 0 ? NEAR_TAGS(walk->max) : NEAR_IDS(walk->max);
@@ -675,13 +675,13 @@ begin_pass(Walk *walk)
 }
 
 /*
- * Checks up to PASS_ENTRIES entries from walk->from on; returns false after
- * the last entry.  A pass that ends without another entry has passed all numbers
- * up to its end, not only those of entries: a row that is inserted meanwhile may
+ * Checks up to PASS_ENTRIES entries from walk->from on; returns false after the
+ * last entry.  A pass that ends without another entry has passed all numbers up
+ * to its end, not only those of entries: a row that is inserted meanwhile may
  * have any of them, and read_on() must see that the cursor was lowered to it.
  */
 static bool
-look_at_some(Walk *walk)
+look_at_some(PendingWalk *walk)
 {
 	int64 below = begin_pass(walk);
 
@@ -699,7 +699,7 @@ look_at_some(Walk *walk)
 			return below != PG_INT64_MAX;
 		}
 		walk->from = seq + 1;
-		sight = look_at(walk);
+		sight = pending_look_at(walk);
 		if (sight == SIGHT_OTHERS || !walk->taking)
 			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
 		if (walk->may_raise)
@@ -719,7 +719,7 @@ look_at_some(Walk *walk)
  * meanwhile (claim_cursor.c).
  */
 static void
-read_on(Walk *walk)
+read_on(PendingWalk *walk)
 {
 	int64 *low = walk->cursor.low;
 
@@ -732,7 +732,7 @@ read_on(Walk *walk)
 
 /* Notes how far the claims of a queue that is fair have got. */
 static void
-note_time(const Walk *walk)
+note_time(const PendingWalk *walk)
 {
 	TqFairKey key = {.pending = walk->cursor.pending,
 					 .queue = walk->queue,
@@ -743,7 +743,7 @@ note_time(const Walk *walk)
 
 /* Scans the entries of one priority in passes; each may raise the cursor. */
 static void
-walk_priority(Walk *walk)
+walk_priority(PendingWalk *walk)
 {
 	bool more = true;
 
@@ -766,7 +766,7 @@ walk_priority(Walk *walk)
 
 /* Scans a queue, highest priority first, until enough was found. */
 static void
-walk_queue(Walk *walk)
+walk_queue(PendingWalk *walk)
 {
 	walk->table = tq_table_open(&pending);
 	InitDirtySnapshot(walk->dirty);
@@ -792,12 +792,12 @@ TqClaimed *
 tq_pending_claim(int32 queue, int max, TimestampTz now, TqMayClaim *may_claim,
 				 int *found)
 {
-	Walk walk = {.queue = queue,
-				 .now = now,
-				 .may_claim = may_claim,
-				 .max = max,
-				 .taking = true,
-				 .started = palloc(sizeof(TqClaimed) * max)};
+	PendingWalk walk = {.queue = queue,
+						.now = now,
+						.may_claim = may_claim,
+						.max = max,
+						.taking = true,
+						.started = palloc(sizeof(TqClaimed) * max)};
 
 	walk_queue(&walk);
 	*found = walk.found;
@@ -809,11 +809,11 @@ bool
 tq_pending_is_claimable(int32 queue, TimestampTz now, TqMayClaim *may_claim)
 {
 	TqClaimed started;
-	Walk walk = {.queue = queue,
-				 .now = now,
-				 .may_claim = may_claim,
-				 .max = 1,
-				 .started = &started};
+	PendingWalk walk = {.queue = queue,
+						.now = now,
+						.may_claim = may_claim,
+						.max = 1,
+						.started = &started};
 
 	walk_queue(&walk);
 	return walk.found > 0;
@@ -830,7 +830,7 @@ tq_pending_is_claimable(int32 queue, TimestampTz now, TqMayClaim *may_claim)
 
 /* Reads a run, of whose task only the priority is read. */
 static bool
-read_waiting(TupleTableSlot *slot, TqScan *tasks, TqWalkedRun *waiting)
+pending_read_waiting(TupleTableSlot *slot, TqScan *tasks, TqWalkedRun *waiting)
 {
 	TqRun run;
 	TqRunDetail detail;
@@ -871,7 +871,8 @@ tq_pending_walk(int32 queue, int priority, int64 from, TqVisit *visit,
 		TqWalkedRun run;
 
 		CHECK_FOR_INTERRUPTS();
-		if (tq_scan_fetch(order) && read_waiting(order->slot, tasks, &run))
+		if (tq_scan_fetch(order) &&
+			pending_read_waiting(order->slot, tasks, &run))
 			more = visit(&run, arg);
 	}
 	tq_scan_close(tasks);

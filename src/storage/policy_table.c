@@ -68,7 +68,7 @@ static TqWatched watched = TQ_WATCHED(policy_table);
 static uint64 kept = 0; /* the generation that is cached */
 
 static HTAB *
-make_table(const char *name, Size entry)
+policy_make_table(const char *name, Size entry)
 {
 	HASHCTL control = {.keysize = sizeof(int32),
 					   .entrysize = entry,
@@ -95,8 +95,8 @@ look_after_kept(void)
 		context = AllocSetContextCreate(CacheMemoryContext, "tq policies",
 										ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(context);
-	known = make_table("tq policies by number", sizeof(Known));
-	given = make_table("tq policies as given", sizeof(Given));
+	known = policy_make_table("tq policies by number", sizeof(Known));
+	given = policy_make_table("tq policies as given", sizeof(Given));
 	kept = watched.generation;
 }
 
@@ -121,27 +121,29 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 }
 
 /* The number of a policy that was found, and whether it is retired. */
-typedef struct Found
+typedef struct PolicyFound
 {
 	int32 id; /* 0: none */
 	bool is_retired;
-} Found;
+} PolicyFound;
 
 static void
-read_found(TupleTableSlot *slot, void *into)
+policy_read_found(TupleTableSlot *slot, void *into)
 {
-	*(Found *) into =
-		(Found){.id = tq_row_int32(slot, Anum_policy_id),
-				.is_retired = !slot_attisnull(slot, Anum_policy_retired)};
+	*(PolicyFound *) into =
+		(PolicyFound){.id = tq_row_int32(slot, Anum_policy_id),
+					  .is_retired = !slot_attisnull(slot,
+													Anum_policy_retired)};
 }
 
 static int32
 find_by_value(void *policy, bool *is_retired)
 {
-	Found found = {.id = 0};
+	PolicyFound found = {.id = 0};
 
 	(void) tq_scan_read(tq_scan_open(&policy_table, &policy_by_value, 1, NULL),
-						JsonbPGetDatum(policy), 0, 0, read_found, &found);
+						JsonbPGetDatum(policy), 0, 0, policy_read_found,
+						&found);
 	*is_retired = found.is_retired;
 	return found.id;
 }
@@ -196,7 +198,7 @@ read_id(TupleTableSlot *slot, void *id)
 }
 
 static void
-read_policy(int32 id, TqPolicy *policy)
+policy_read_policy(int32 id, TqPolicy *policy)
 {
 	TqGivenPolicy read;
 	const char *fault = tq_policy_parse_stored(tq_policy_json(id), &read);
@@ -225,7 +227,7 @@ tq_policy_get(int32 id)
 	entry = hash_search(known, &id, HASH_FIND, NULL);
 	if (entry != NULL)
 		return &entry->policy;
-	read_policy(id, &policy);
+	policy_read_policy(id, &policy);
 	entry = hash_search(known, &id, HASH_ENTER, NULL);
 	entry->policy = policy;
 	return &entry->policy;

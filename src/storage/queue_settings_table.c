@@ -3,9 +3,9 @@
  *	  Rows of tq_internal.queue_settings: what queues are set to.
  *
  * Each session caches all rows, which are few (watched_table.c).  A call looks
- * for invalidations before it asks for settings, so that a call that begins after
- * the commit of a change follows it.  While no queue has settings, to ask costs a
- * comparison.
+ * for invalidations before it asks for settings, so that a call that begins
+ * after the commit of a change follows it.  While no queue has settings, to ask
+ * costs a comparison.
  */
 #include "postgres.h"
 
@@ -24,11 +24,11 @@ static TqRelation settings_table = TQ_RELATION("queue_settings");
 
 /* ---- cache ---- */
 
-typedef struct Entry
+typedef struct QueueSettingsEntry
 {
 	int32 queue; /* key */
 	TqGivenSettings given;
-} Entry;
+} QueueSettingsEntry;
 
 static TqWatched watched = TQ_WATCHED(settings_table);
 static uint64 loaded = 0; /* the generation that is cached */
@@ -73,9 +73,9 @@ add_entry(TupleTableSlot *slot)
 	Jsonb *json = tq_row_varlena(slot, Anum_queue_settings_settings);
 	TqGivenSettings given;
 	const char *fault = tq_queue_settings_parse(json, &given);
-	Entry *entry;
+	QueueSettingsEntry *entry;
 	HASHCTL control = {.keysize = sizeof(int32),
-					   .entrysize = sizeof(Entry),
+					   .entrysize = sizeof(QueueSettingsEntry),
 					   .hcxt = context};
 
 	if (fault != NULL)
@@ -107,7 +107,7 @@ add_entry(TupleTableSlot *slot)
  * later transactions use them too.
  */
 static void
-load(void)
+queue_settings_load(void)
 {
 	TqTableScan *scan;
 	uint64 current;
@@ -133,12 +133,12 @@ load(void)
 
 /* Returns what a queue was given, or NULL. */
 static const TqGivenSettings *
-find(int32 queue)
+queue_settings_find(int32 queue)
 {
-	Entry *entry;
+	QueueSettingsEntry *entry;
 
 	while (loaded != watched.generation)
-		load();
+		queue_settings_load();
 	if (entries == NULL)
 		return NULL;
 	entry = hash_search(entries, &queue, HASH_FIND, NULL);
@@ -151,7 +151,7 @@ find(int32 queue)
 bool
 tq_queue_settings_exist(void)
 {
-	return find(0) != NULL || entries != NULL;
+	return queue_settings_find(0) != NULL || entries != NULL;
 }
 
 /* Returns whether any queue uses fairness. */
@@ -168,7 +168,7 @@ tq_queue_settings_are_fair(void)
 double
 tq_queue_settings_weight(int32 queue, const char *key)
 {
-	const TqGivenSettings *given = find(queue);
+	const TqGivenSettings *given = queue_settings_find(queue);
 	const JsonbValue *weight = NULL;
 
 	if (given != NULL && given->weights != NULL)
@@ -184,11 +184,11 @@ int32 *
 tq_queue_settings_with_moves(uint64 *version, int *found)
 {
 	HASH_SEQ_STATUS scan;
-	const Entry *entry;
+	const QueueSettingsEntry *entry;
 	int32 *queues;
 
 	*found = 0;
-	(void) find(0);
+	(void) queue_settings_find(0);
 	*version = watched.generation;
 	if (entries == NULL)
 		return NULL;
@@ -210,7 +210,7 @@ tq_queue_settings_with_moves(uint64 *version, int *found)
 const TqQueueSettings *
 tq_queue_settings(int32 queue)
 {
-	const TqGivenSettings *given = find(queue);
+	const TqGivenSettings *given = queue_settings_find(queue);
 
 	return given == NULL ? &tq_queue_settings_plain : &given->settings;
 }
@@ -227,7 +227,7 @@ tq_queue_settings_policy(const char *queue)
 
 	if (!tq_queue_settings_exist())
 		return NULL;
-	given = find(tq_queue_find(queue));
+	given = queue_settings_find(tq_queue_find(queue));
 	if (given == NULL || given->policy == NULL)
 		return NULL;
 	policy = palloc(VARSIZE(given->policy));
@@ -241,7 +241,7 @@ tq_queue_settings_shortest(TqRetention kept)
 {
 	TqRetention shortest = kept;
 	HASH_SEQ_STATUS scan;
-	const Entry *entry;
+	const QueueSettingsEntry *entry;
 
 	if (!tq_queue_settings_exist())
 		return shortest;
@@ -263,7 +263,7 @@ tq_queue_settings_longest_claim(void)
 {
 	int64 longest = 0;
 	HASH_SEQ_STATUS scan;
-	const Entry *entry;
+	const QueueSettingsEntry *entry;
 
 	if (!tq_queue_settings_exist())
 		return 0;
@@ -278,7 +278,7 @@ int32 *
 tq_queue_settings_with_rate(int *found)
 {
 	HASH_SEQ_STATUS scan;
-	const Entry *entry;
+	const QueueSettingsEntry *entry;
 	int32 *queues;
 
 	*found = 0;

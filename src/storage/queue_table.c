@@ -74,31 +74,32 @@ static TqStatement numbers_of = TQ_STATEMENT(
 	TEXTOID, INT4OID);
 
 /* The number of a queue that was found, and whether it is retired. */
-typedef struct Found
+typedef struct QueueFound
 {
 	int32 id; /* 0: none */
 	bool is_retired;
-} Found;
+} QueueFound;
 
 static void
-read_found(TupleTableSlot *slot, void *into)
+queue_read_found(TupleTableSlot *slot, void *into)
 {
-	*(Found *) into =
-		(Found){.id = tq_row_int32(slot, Anum_queue_id),
-				.is_retired = !slot_attisnull(slot, Anum_queue_retired)};
+	*(QueueFound *) into =
+		(QueueFound){.id = tq_row_int32(slot, Anum_queue_id),
+					 .is_retired = !slot_attisnull(slot, Anum_queue_retired)};
 }
 
 /* Finds a queue, and caches its number unless it is retired (interned.c). */
-static Found
-look_up(const char *name)
+static QueueFound
+queue_look_up(const char *name)
 {
 	QueueEntry *entry = tq_name_find(&queue_cache, name);
-	Found found = {.id = 0};
+	QueueFound found = {.id = 0};
 
 	if (entry != NULL)
-		return (Found){.id = entry->id};
+		return (QueueFound){.id = entry->id};
 	if (tq_scan_read(tq_scan_open(&queue_table, &queue_by_name, 1, NULL),
-					 CStringGetTextDatum(name), 0, 0, read_found, &found) &&
+					 CStringGetTextDatum(name), 0, 0, queue_read_found,
+					 &found) &&
 		!found.is_retired && (entry = tq_name_add(&queue_cache, name)) != NULL)
 		entry->id = found.id;
 	return found;
@@ -108,11 +109,11 @@ look_up(const char *name)
 int32
 tq_queue_find(const char *name)
 {
-	return look_up(name).id;
+	return queue_look_up(name).id;
 }
 
 static void
-read_name(TupleTableSlot *slot, void *into)
+queue_read_name(TupleTableSlot *slot, void *into)
 {
 	QueueName *name = into;
 	TimestampTz active = tq_row_time(slot, Anum_queue_last_date_active);
@@ -135,7 +136,7 @@ tq_queue_name(int32 id)
 	if (entry != NULL)
 		return pstrdup(entry->name);
 	if (!tq_scan_read(tq_scan_open(&queue_table, &queue_by_id, 1, NULL),
-					  Int32GetDatum(id), 0, 0, read_name, &name))
+					  Int32GetDatum(id), 0, 0, queue_read_name, &name))
 		elog(ERROR, "queue %d is not in tq_internal.queue", id);
 	entry = tq_name_add(&queue_names, &id);
 	if (entry != NULL)
@@ -147,7 +148,7 @@ tq_queue_name(int32 id)
 static int32
 find_or_note(void *name, bool *is_retired)
 {
-	Found found = look_up(name);
+	QueueFound found = queue_look_up(name);
 
 	if (found.id == 0)
 		tq_wait_note_queue();
@@ -168,7 +169,7 @@ tq_queue_intern(const char *name)
 }
 
 static void
-read_number(TupleTableSlot *slot, void *into)
+queue_read_number(TupleTableSlot *slot, void *into)
 {
 	*(TqQueueNumber *) into = (TqQueueNumber){.id = tq_row_int32(slot, 1),
 											  .name = tq_row_text(slot, 2)};
@@ -183,7 +184,7 @@ tq_queue_numbers_of(const char *provisioner, int max, int *found)
 {
 	Datum values[2] = {CStringGetTextDatum(provisioner), Int32GetDatum(max)};
 
-	return tq_spi_read_all(&numbers_of, values, read_number,
+	return tq_spi_read_all(&numbers_of, values, queue_read_number,
 						   sizeof(TqQueueNumber), found);
 }
 

@@ -142,7 +142,7 @@ read_progress(TupleTableSlot *slot)
 
 /* Finds the detail of a run; returns false if it has none. */
 static bool
-find_row(TqDetailReader *reader, const TqRun *run)
+run_detail_find_row(TqDetailReader *reader, const TqRun *run)
 {
 	if (!run->has_detail)
 		return false;
@@ -159,7 +159,7 @@ find_row(TqDetailReader *reader, const TqRun *run)
  * the error only on request, because both may be large.
  */
 static void
-read_row(const TqDetailReader *reader, TqRun *run, TqRunDetail *row)
+run_detail_read_row(const TqDetailReader *reader, TqRun *run, TqRunDetail *row)
 {
 	TupleTableSlot *slot = reader->scan->slot;
 
@@ -190,10 +190,10 @@ tq_detail_reader_read(TqDetailReader *reader, TqRun *run)
 {
 	TqRunDetail *detail;
 
-	if (!find_row(reader, run))
+	if (!run_detail_find_row(reader, run))
 		return NULL;
 	detail = palloc(sizeof(TqRunDetail));
-	read_row(reader, run, detail);
+	run_detail_read_row(reader, run, detail);
 	return detail;
 }
 
@@ -210,10 +210,10 @@ bool
 tq_detail_read(TqRun *run, TqRunDetail *detail)
 {
 	TqDetailReader reader = {NULL, false};
-	bool found = find_row(&reader, run);
+	bool found = run_detail_find_row(&reader, run);
 
 	if (found)
-		read_row(&reader, run, detail);
+		run_detail_read_row(&reader, run, detail);
 	tq_detail_reader_end(&reader);
 	return found;
 }
@@ -225,7 +225,7 @@ tq_detail_result(const TqRun *run)
 	TqDetailReader reader = {NULL, false};
 	Jsonb *result = NULL;
 
-	if (find_row(&reader, run))
+	if (run_detail_find_row(&reader, run))
 		result = tq_row_varlena(reader.scan->slot, Anum_run_detail_result);
 	tq_detail_reader_end(&reader);
 	return result;
@@ -240,7 +240,7 @@ tq_detail_progress(const TqRun *run)
 	TqDetailReader reader = {NULL, false};
 	TqRunProgress *progress = NULL;
 
-	if (find_row(&reader, run))
+	if (run_detail_find_row(&reader, run))
 		progress = read_progress(reader.scan->slot);
 	tq_detail_reader_end(&reader);
 	return progress;

@@ -55,7 +55,7 @@ TQ_NUMBERS(TQ_RUN_COLUMNS, run);
 /* ---- through the access methods ---- */
 
 static void
-put_run(TupleTableSlot *slot, const TqRun *row)
+run_put_run(TupleTableSlot *slot, const TqRun *row)
 {
 	TQ_RUN_COLUMNS(TQ_PUT, run);
 }
@@ -70,7 +70,7 @@ tq_run_read(TupleTableSlot *slot, TqRun *row)
 }
 
 static void
-read_run(TupleTableSlot *slot, void *run)
+run_read_run(TupleTableSlot *slot, void *run)
 {
 	tq_run_read(slot, run);
 }
@@ -82,7 +82,7 @@ tq_run_find(int64 task, int run_id, TqRun *run)
 	return run_id >= 0 && run_id <= PG_INT16_MAX &&
 		   tq_scan_read(tq_scan_open(&run_table, &run_by_key, 2, NULL),
 						Int64GetDatum(task), Int16GetDatum(run_id), 0,
-						read_run, run);
+						run_read_run, run);
 }
 
 /* Returns when the last claim ends of all running runs; 0 if there is none. */
@@ -103,7 +103,7 @@ tq_runs_insert(const TqRun *runs, int n)
 		return;
 	table = tq_table_open(&run_table);
 	for (int i = 0; i < n; i++)
-		put_run(tq_table_new_row(table), &runs[i]);
+		run_put_run(tq_table_new_row(table), &runs[i]);
 	tq_table_close(table);
 }
 
@@ -230,7 +230,7 @@ put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
 				 .taken_until = claimed->taken_until,
 				 .has_detail = claimed->has_detail};
 
-	put_run(tq_table_new_row(table), &run);
+	run_put_run(tq_table_new_row(table), &run);
 }
 
 /* Inserts the runs that a worker has claimed, as running. */
@@ -323,8 +323,8 @@ tq_run_writer_renew(TqRunWriter *writer)
  * that is not the row of this run.
  */
 static bool
-find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
-			  int run_id)
+find_by_position(TqRunWriter *writer, const TqSlug *task_id, int64 task,
+				 int run_id)
 {
 	Claim *claim = claim_of(task_id);
 	TupleTableSlot *slot = writer->at;
@@ -363,7 +363,7 @@ bool
 tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 				   int run_id, TqRun *run)
 {
-	if (!find_by_place(writer, task_id, task, run_id) &&
+	if (!find_by_position(writer, task_id, task, run_id) &&
 		!find_by_key(writer, task, run_id))
 		return false;
 	tq_run_read(writer->found, run);
@@ -380,7 +380,7 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 	TM_Result result;
 
 	tq_table_copy_values(writer->version, writer->found);
-	put_run(writer->version, run);
+	run_put_run(writer->version, run);
 	result = tq_table_update(writer->table, &writer->found->tts_tid,
 							 writer->version);
 	if (result == TM_Ok)

@@ -29,13 +29,13 @@
  * Stores a value in its field.  Returns NULL, or what the value has to be, as
  * a text that follows `must have a "key" that`.
  */
-typedef const char *ReadField(const JsonbValue *value, void *place);
+typedef const char *ReadField(const JsonbValue *value, void *position);
 
 typedef struct Field
 {
 	const char *key;
 	ReadField *read;
-	size_t place; /* offset in the struct that is filled */
+	size_t position; /* offset in the struct that is filled */
 } Field;
 
 #define LONGEST_SECONDS PG_INT32_MAX
@@ -45,13 +45,13 @@ typedef struct Field
 
 /* Reads a number into an int. */
 static const char *
-read_count(const JsonbValue *value, void *place)
+settings_json_read_count(const JsonbValue *value, void *position)
 {
 	int64 number;
 
 	if (!tq_json_whole_number(value, 0, PG_INT32_MAX, &number))
 		return "is a whole number from 0 to 2147483647";
-	*(int *) place = (int) number;
+	*(int *) position = (int) number;
 	return NULL;
 }
 
@@ -109,23 +109,23 @@ tq_duration_parse(const JsonbValue *value, int64 *ms)
 
 /* Reads a duration into an int64_t, as milliseconds. */
 static const char *
-read_time(const JsonbValue *value, void *place)
+settings_json_read_time(const JsonbValue *value, void *position)
 {
 	int64 ms;
 
 	if (!read_duration(value, &ms))
 		return "is " DURATION;
-	*(int64_t *) place = ms;
+	*(int64_t *) position = ms;
 	return NULL;
 }
 
 /* Reads a bool. */
 static const char *
-read_flag(const JsonbValue *value, void *place)
+read_flag(const JsonbValue *value, void *position)
 {
 	if (value->type != jbvBool)
 		return "is true or false";
-	*(bool *) place = value->val.boolean;
+	*(bool *) position = value->val.boolean;
 	return NULL;
 }
 
@@ -151,7 +151,7 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 			continue;
 		if (value->type == jbvNull)
 			return NULL;
-		rule = fields[i].read(value, (char *) base + fields[i].place);
+		rule = fields[i].read(value, (char *) base + fields[i].position);
 		return rule == NULL ? NULL : must_have(fields[i].key, rule, value);
 	}
 	return psprintf("must not have the key \"%s\"",
@@ -185,30 +185,30 @@ read_object(const JsonbContainer *object, const Field *fields, int n,
 /* ---- values of policies ---- */
 
 static const char *
-read_factor(const JsonbValue *value, void *place)
+read_factor(const JsonbValue *value, void *position)
 {
 	int64 number;
 
 	if (!tq_json_whole_number(value, 1, PG_INT32_MAX, &number))
 		return "is a whole number from 1 to 2147483647";
-	*(int64_t *) place = number;
+	*(int64_t *) position = number;
 	return NULL;
 }
 
 static const char *
-read_kind(const JsonbValue *value, void *place)
+read_kind(const JsonbValue *value, void *position)
 {
 	if (value->type != jbvString ||
-		!tq_backoff_parse(tq_json_string_of(value), place))
+		!tq_backoff_parse(tq_json_string_of(value), position))
 		return "is fixed, linear or exponential";
 	return NULL;
 }
 
 static const char *
-read_effect(const JsonbValue *value, void *place)
+read_effect(const JsonbValue *value, void *position)
 {
 	if (value->type != jbvString ||
-		!tq_unsuccessful_parse(tq_json_string_of(value), place))
+		!tq_unsuccessful_parse(tq_json_string_of(value), position))
 		return "is block, cancel-group, cancel-dependents, tolerate or forgive";
 	return NULL;
 }
@@ -232,7 +232,7 @@ add_reason(const char *name, uint32_t *reasons)
 
 /* Reads an array of reasons as a set of bits. */
 static const char *
-read_reasons(const JsonbValue *value, void *place)
+settings_json_read_reasons(const JsonbValue *value, void *position)
 {
 	static const char *const rule = "is an array of reasons";
 	uint32_t reasons = 0;
@@ -251,30 +251,30 @@ read_reasons(const JsonbValue *value, void *place)
 		if (fault != NULL)
 			return fault;
 	}
-	*(uint32_t *) place = reasons;
+	*(uint32_t *) position = reasons;
 	return NULL;
 }
 
 static const Field backoff_fields[] = {
-	{"delay", read_time, offsetof(TqPolicy, retry_delay)},
+	{"delay", settings_json_read_time, offsetof(TqPolicy, retry_delay)},
 	{"kind", read_kind, offsetof(TqPolicy, backoff)},
 	{"factor", read_factor, offsetof(TqPolicy, factor)},
-	{"max", read_time, offsetof(TqPolicy, max_delay)},
-	{"jitter", read_time, offsetof(TqPolicy, jitter)},
+	{"max", settings_json_read_time, offsetof(TqPolicy, max_delay)},
+	{"jitter", settings_json_read_time, offsetof(TqPolicy, jitter)},
 };
 
 /*
  * Reads the object retryBackoff, whose keys are fields of the policy itself.
  */
 static const char *
-read_backoff(const JsonbValue *value, void *place)
+read_backoff(const JsonbValue *value, void *position)
 {
 	const char *fault;
 
 	if (!tq_json_is_object(value))
 		return "is an object";
 	fault = read_object(value->val.binary.data, backoff_fields,
-						lengthof(backoff_fields), place);
+						lengthof(backoff_fields), position);
 	return fault == NULL ? NULL : psprintf("is an object, which %s", fault);
 }
 
@@ -282,60 +282,60 @@ read_backoff(const JsonbValue *value, void *place)
 
 #define KEY_MAX 255 /* characters */
 
-/* In place of a key in a stored policy: the task has one. */
+/* In position of a key in a stored policy: the task has one. */
 static char stored_key[] = "";
 
 /* Reads a key, or true in a stored policy. */
 static const char *
-read_key(const JsonbValue *value, void *place)
+read_key(const JsonbValue *value, void *position)
 {
 	if (value->type == jbvBool && value->val.boolean)
 	{
-		*(char **) place = stored_key;
+		*(char **) position = stored_key;
 		return NULL;
 	}
 	if (!tq_json_is_string(value, KEY_MAX) || value->val.string.len == 0)
 		return "is a string of 1 to 255 characters";
-	*(char **) place = tq_json_string_of(value);
+	*(char **) position = tq_json_string_of(value);
 	return NULL;
 }
 
 static const char *
-read_unique_scope(const JsonbValue *value, void *place)
+read_unique_scope(const JsonbValue *value, void *position)
 {
 	char *name = value->type == jbvString ? tq_json_string_of(value) : NULL;
 
 	if (name == NULL ||
 		(strcmp(name, "queue") != 0 && strcmp(name, "database") != 0))
 		return "is queue or database";
-	*(bool *) place = strcmp(name, "database") == 0;
+	*(bool *) position = strcmp(name, "database") == 0;
 	return NULL;
 }
 
 static const char *
-read_on_conflict(const JsonbValue *value, void *place)
+read_on_conflict(const JsonbValue *value, void *position)
 {
 	if (value->type != jbvString ||
-		!tq_on_conflict_parse(tq_json_string_of(value), place))
+		!tq_on_conflict_parse(tq_json_string_of(value), position))
 		return "is return, replace or reject";
 	return NULL;
 }
 
 static const char *
-read_serial_on_failure(const JsonbValue *value, void *place)
+read_serial_on_failure(const JsonbValue *value, void *position)
 {
 	char *name = value->type == jbvString ? tq_json_string_of(value) : NULL;
 
 	if (name == NULL ||
 		(strcmp(name, "continue") != 0 && strcmp(name, "hold") != 0))
 		return "is continue or hold";
-	*(bool *) place = strcmp(name, "hold") == 0;
+	*(bool *) position = strcmp(name, "hold") == 0;
 	return NULL;
 }
 
 /* Reads an array of states as a set of bits. */
 static const char *
-read_states(const JsonbValue *value, void *place)
+settings_json_read_states(const JsonbValue *value, void *position)
 {
 	static const char *const rule = "is an array of states, and not empty";
 	uint32_t states = 0;
@@ -355,7 +355,7 @@ read_states(const JsonbValue *value, void *place)
 	}
 	if (states == 0)
 		return rule;
-	*(uint32_t *) place = states;
+	*(uint32_t *) position = states;
 	return NULL;
 }
 
@@ -366,25 +366,25 @@ read_states(const JsonbValue *value, void *place)
 #define QUEUE_DEFAULT "queueDefault"
 
 static const Field policy_fields[] = {
-	{"retries", read_count, offsetof(TqGivenPolicy, retries)},
-	{"retryOn", read_reasons, IN_POLICY(retry_on)},
-	{"lostRetries", read_count, IN_POLICY(lost_retries)},
+	{"retries", settings_json_read_count, offsetof(TqGivenPolicy, retries)},
+	{"retryOn", settings_json_read_reasons, IN_POLICY(retry_on)},
+	{"lostRetries", settings_json_read_count, IN_POLICY(lost_retries)},
 	{"retryBackoff", read_backoff, offsetof(TqGivenPolicy, policy)},
-	{"claimTimeout", read_time, IN_POLICY(claim_timeout)},
-	{"runTimeout", read_time, IN_POLICY(run_timeout)},
-	{"pendingTimeout", read_time, IN_POLICY(pending_timeout)},
-	{"totalTimeout", read_time, IN_POLICY(total_timeout)},
+	{"claimTimeout", settings_json_read_time, IN_POLICY(claim_timeout)},
+	{"runTimeout", settings_json_read_time, IN_POLICY(run_timeout)},
+	{"pendingTimeout", settings_json_read_time, IN_POLICY(pending_timeout)},
+	{"totalTimeout", settings_json_read_time, IN_POLICY(total_timeout)},
 	{"timeoutAlertOnly", read_flag, IN_POLICY(alert_only)},
 	{"onUnsuccessful", read_effect, IN_POLICY(on_unsuccessful)},
 	{"deadLetter", read_flag, IN_POLICY(dead_letter)},
-	{"retainCompleted", read_time, IN_POLICY(retain_completed)},
-	{"retainFailed", read_time, IN_POLICY(retain_failed)},
+	{"retainCompleted", settings_json_read_time, IN_POLICY(retain_completed)},
+	{"retainFailed", settings_json_read_time, IN_POLICY(retain_failed)},
 	{"dropPayload", read_flag, IN_POLICY(drop_payload)},
-	{"delay", read_time, offsetof(TqGivenPolicy, delay)},
+	{"delay", settings_json_read_time, offsetof(TqGivenPolicy, delay)},
 	{"uniqueKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_UNIQUE])},
 	{"uniqueScope", read_unique_scope, IN_POLICY(unique_in_database)},
-	{"uniqueStates", read_states, IN_POLICY(unique_states)},
-	{"uniquePeriod", read_time, IN_POLICY(unique_period)},
+	{"uniqueStates", settings_json_read_states, IN_POLICY(unique_states)},
+	{"uniquePeriod", settings_json_read_time, IN_POLICY(unique_period)},
 	{"onConflict", read_on_conflict, IN_POLICY(on_conflict)},
 	{"serialKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_SERIAL])},
 	{"serialOnFailure", read_serial_on_failure, IN_POLICY(serial_holds)},
@@ -395,7 +395,7 @@ static const Field policy_fields[] = {
 
 /* Sets the fields that a policy gives, and leaves the others. */
 static const char *
-read_policy(const JsonbContainer *policy, TqGivenPolicy *given)
+settings_json_read_policy(const JsonbContainer *policy, TqGivenPolicy *given)
 {
 	const char *fault = read_object(policy, policy_fields,
 									lengthof(policy_fields), given);
@@ -441,7 +441,7 @@ tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
 	if (VARSIZE(json) > TQ_POLICY_BYTES ||
 		tq_json_size_over(&json->root, TQ_POLICY_BYTES) > 0)
 		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
-	fault = read_policy(&json->root, given);
+	fault = settings_json_read_policy(&json->root, given);
 	for (int i = 0; i < TQ_KEYS && fault == NULL; i++)
 	{
 		if (given->keys[i] == stored_key)
@@ -568,14 +568,14 @@ tq_policy_parse_stored(const Jsonb *json, TqGivenPolicy *given)
 		return "must be an object";
 	added = tq_json_get(json, QUEUE_DEFAULT);
 	if (added == NULL)
-		return read_policy(&json->root, given);
+		return settings_json_read_policy(&json->root, given);
 	if (!tq_json_is_object(added))
 		return "must have a \"" QUEUE_DEFAULT "\" that is an object";
-	fault = read_policy(added->val.binary.data, given);
+	fault = settings_json_read_policy(added->val.binary.data, given);
 	if (fault != NULL)
 		return fault;
 	json = without(unconstify(Jsonb *, json), QUEUE_DEFAULT);
-	return read_policy(&json->root, given);
+	return settings_json_read_policy(&json->root, given);
 }
 
 /* ---- settings of queues ---- */
@@ -584,15 +584,15 @@ tq_policy_parse_stored(const Jsonb *json, TqGivenPolicy *given)
 
 /* Keeps the default policy, after checking that it is one. */
 static const char *
-read_default_policy(const JsonbValue *value, void *place)
+read_default_policy(const JsonbValue *value, void *position)
 {
 	TqGivenPolicy given;
 	const char *fault;
 
 	if (!tq_json_is_object(value))
 		return "is an object";
-	*(Jsonb **) place = JsonbValueToJsonb(unconstify(JsonbValue *, value));
-	fault = tq_policy_parse(*(Jsonb **) place, &given);
+	*(Jsonb **) position = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	fault = tq_policy_parse(*(Jsonb **) position, &given);
 	if (fault == NULL && given.policy.keys != 0)
 		fault = "must not have a key, which each task has for itself";
 	return fault == NULL ? NULL : psprintf("is a policy, which %s", fault);
@@ -615,7 +615,7 @@ is_weight(const JsonbValue *value)
 
 /* Keeps the weights of fairness keys, after checking them. */
 static const char *
-read_weights(const JsonbValue *value, void *place)
+read_weights(const JsonbValue *value, void *position)
 {
 	TqJsonIterator it;
 	Jsonb *weights;
@@ -629,7 +629,7 @@ read_weights(const JsonbValue *value, void *place)
 		if (!is_weight(&it.value))
 			return WEIGHTS;
 	}
-	*(Jsonb **) place = weights;
+	*(Jsonb **) position = weights;
 	return NULL;
 }
 
@@ -638,21 +638,25 @@ read_weights(const JsonbValue *value, void *place)
 
 static const Field settings_fields[] = {
 	{"paused", read_flag, IN_SETTINGS(is_paused)},
-	{"claimTimeout", read_time, IN_SETTINGS(claim_timeout)},
-	{"retainCompleted", read_time, IN_SETTINGS(retain_completed)},
-	{"retainFailed", read_time, IN_SETTINGS(retain_failed)},
-	{"concurrentLimit", read_count, IN_SETTINGS(concurrent_limit)},
-	{"rateCount", read_count, IN_SETTINGS(rate_count)},
-	{"rateInterval", read_time, IN_SETTINGS(rate_interval)},
-	{"maxPending", read_count, IN_SETTINGS(max_pending)},
-	{"maxDelayed", read_count, IN_SETTINGS(max_delayed)},
-	{"maxRunning", read_count, IN_SETTINGS(max_running)},
-	{"keyConcurrentLimit", read_count, IN_SETTINGS(key_concurrent_limit)},
-	{"keyRateCount", read_count, IN_SETTINGS(key_rate_count)},
-	{"keyRateInterval", read_time, IN_SETTINGS(key_rate_interval)},
+	{"claimTimeout", settings_json_read_time, IN_SETTINGS(claim_timeout)},
+	{"retainCompleted", settings_json_read_time,
+	 IN_SETTINGS(retain_completed)},
+	{"retainFailed", settings_json_read_time, IN_SETTINGS(retain_failed)},
+	{"concurrentLimit", settings_json_read_count,
+	 IN_SETTINGS(concurrent_limit)},
+	{"rateCount", settings_json_read_count, IN_SETTINGS(rate_count)},
+	{"rateInterval", settings_json_read_time, IN_SETTINGS(rate_interval)},
+	{"maxPending", settings_json_read_count, IN_SETTINGS(max_pending)},
+	{"maxDelayed", settings_json_read_count, IN_SETTINGS(max_delayed)},
+	{"maxRunning", settings_json_read_count, IN_SETTINGS(max_running)},
+	{"keyConcurrentLimit", settings_json_read_count,
+	 IN_SETTINGS(key_concurrent_limit)},
+	{"keyRateCount", settings_json_read_count, IN_SETTINGS(key_rate_count)},
+	{"keyRateInterval", settings_json_read_time,
+	 IN_SETTINGS(key_rate_interval)},
 	{"fairness", read_flag, IN_SETTINGS(is_fair)},
 	{"fairnessWeights", read_weights, offsetof(TqGivenSettings, weights)},
-	{"agingInterval", read_time, IN_SETTINGS(aging_interval)},
+	{"agingInterval", settings_json_read_time, IN_SETTINGS(aging_interval)},
 	{"policy", read_default_policy, offsetof(TqGivenSettings, policy)},
 };
 

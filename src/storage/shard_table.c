@@ -9,9 +9,9 @@
  *
  * The fence.  A bucket may be given to another database only when no transaction
  * is left here that may still commit a group which was begun under the earlier
- * set.  There is no lock for that, because each creation would take it.
- * Instead, a transaction decides by the set that it has read after it has got
- * its transaction id, and keeps to that set until its end; and
+ * set.  There is no lock for that, because each creation would take it. Instead,
+ * a transaction decides by the set that it has read after it has got its
+ * transaction id, and keeps to that set until its end; and
  * tq_shard_is_settled() asks for a fence:
  *
  *	- The change holds the lock of the table.  It is released at the end of its
@@ -25,8 +25,8 @@
  *	  prepared transaction is running.  What such a transaction has committed is
  *	  visible by then.
  *
- * The id of the change itself cannot be the fence: a transaction with a later id
- * may have read the row before the change was committed.
+ * The id of the change itself cannot be the fence: a transaction with a later
+ * id may have read the row before the change was committed.
  */
 #include "postgres.h"
 
@@ -70,7 +70,7 @@ add_buckets(TqOwnBuckets *own, int from, int below)
  * TQ_SLUG_BUCKETS - 1.
  */
 static bool
-parse(MultirangeType *ranges, TqOwnBuckets *own)
+shard_parse(MultirangeType *ranges, TqOwnBuckets *own)
 {
 	TypeCacheEntry *type = lookup_type_cache(MultirangeTypeGetOid(ranges),
 											 TYPECACHE_MULTIRANGE_INFO)
@@ -117,13 +117,13 @@ tq_shard_changed(void)
  * one whose row is NULL.
  */
 static void
-take_row(TupleTableSlot *slot)
+shard_take_row(TupleTableSlot *slot)
 {
 	MultirangeType *ranges = tq_row_varlena(slot, Anum_shard_buckets);
 
 	if (ranges == NULL)
 		return;
-	if (!parse(ranges, &cached))
+	if (!shard_parse(ranges, &cached))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("the buckets of this database cannot be read"),
@@ -134,7 +134,7 @@ take_row(TupleTableSlot *slot)
 
 /* Reads the row as it is now, whatever the snapshot of the transaction is. */
 static void
-load(void)
+shard_load(void)
 {
 	TqTableScan *scan;
 	uint64 current;
@@ -146,7 +146,7 @@ load(void)
 	current = watched.generation;
 	scan = tq_table_scan_open(&shard_table);
 	while (tq_table_scan_next(scan))
-		take_row(scan->slot);
+		shard_take_row(scan->slot);
 	tq_table_scan_close(scan);
 	PopActiveSnapshot();
 	loaded = current;
@@ -160,7 +160,7 @@ bool
 tq_shard_is_set(void)
 {
 	while (loaded != watched.generation)
-		load();
+		shard_load();
 	return is_shard;
 }
 

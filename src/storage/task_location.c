@@ -6,7 +6,8 @@
  * All rows are looked up with one snapshot, in which a task has exactly one
  * location.  run keeps the earlier runs of a task, so its last row there counts
  * only if the task has no later row elsewhere.  A task that is unscheduled has
- * rows there if it was failed or exception before a repair (operations/repair.c).
+ * rows there if it was failed or exception before a repair
+ * (operations/repair.c).
  */
 #include "postgres.h"
 
@@ -149,7 +150,7 @@ tq_run_lock_row(int64 task, int run_id)
 }
 
 static bool
-lock_found(const TqRun *run, TqLock mode)
+task_location_lock_found(const TqRun *run, TqLock mode)
 {
 	return run->location == TQ_LOCATION_PENDING
 			   ? tq_pending_lock(run->task, mode)
@@ -170,7 +171,7 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 	{
 		if (!tq_run_peek(task, &seen))
 			return false;
-		if (lock_found(&seen, mode) && tq_run_peek(task, run) &&
+		if (task_location_lock_found(&seen, mode) && tq_run_peek(task, run) &&
 			run->location == seen.location && run->run_id == seen.run_id)
 			return true;
 		if (mode == TQ_LOCK_SKIP)
@@ -194,7 +195,7 @@ typedef struct History
 
 /* Returns the position of the next run. */
 static TqRun *
-next_run(History *history)
+task_location_next_run(History *history)
 {
 	if (history->n == history->room)
 		history->runs = repalloc_huge(history->runs, sizeof(TqHistoryRun) *
@@ -217,7 +218,7 @@ is_unscheduled(History *history, int64 task)
 
 /* Adds the runs of a task; the last one may be running, or else pending. */
 static void
-add_runs(History *history, int64 task)
+task_location_add_runs(History *history, int64 task)
 {
 	bool is_running = false;
 	int first = history->n;
@@ -225,7 +226,7 @@ add_runs(History *history, int64 task)
 	tq_scan_seek(history->scan, Int64GetDatum(task), 0, 0);
 	while (!is_running && tq_scan_next(history->scan))
 	{
-		TqRun *run = next_run(history);
+		TqRun *run = task_location_next_run(history);
 
 		tq_run_read(history->scan->slot, run);
 		history->runs[history->n].is_left = false;
@@ -236,7 +237,8 @@ add_runs(History *history, int64 task)
 		return;
 	if (history->pending == NULL)
 		history->pending = tq_pending_scan_begin(history->scan->registered);
-	if (tq_pending_scan_read(history->pending, task, next_run(history)))
+	if (tq_pending_scan_read(history->pending, task,
+							 task_location_next_run(history)))
 		history->runs[history->n++].is_left = false;
 	else if (history->n > first &&
 			 tq_run_may_be_left(&history->runs[history->n - 1].run))
@@ -282,7 +284,7 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 	for (int i = 0; i < n; i++)
 	{
 		if (i == 0 || ids[i] != ids[i - 1])
-			add_runs(&history, ids[i]);
+			task_location_add_runs(&history, ids[i]);
 	}
 	if (history.pending != NULL)
 		tq_pending_scan_end(history.pending);
@@ -388,18 +390,18 @@ statement_of(TqTaskLocation location)
 }
 
 static void
-read_page(TupleTableSlot *slot, void *row)
+task_location_read_page(TupleTableSlot *slot, void *row)
 {
 	*(TqUnresolvedRow *) row =
 		(TqUnresolvedRow){.task = tq_row_int64(slot, 1),
-						  .place = tq_row_int64(slot, 2),
+						  .position = tq_row_int64(slot, 2),
 						  .is_wanted = tq_row_bool(slot, 3)};
 }
 
 /*
- * Returns a page of the tasks at a location, in order of their places, beginning
- * after that one; of the pending ones, those of a priority.  It is the last page
- * if it has fewer than max rows.
+ * Returns a page of the tasks at a location, in order of their positions,
+ * beginning after that one; of the pending ones, those of a priority.  It is the
+ * last page if it has fewer than max rows.
  */
 TqUnresolvedRow *
 tq_unresolved_page(const TqUnresolvedFilter *filter, TqTaskLocation location,
@@ -419,6 +421,7 @@ tq_unresolved_page(const TqUnresolvedFilter *filter, TqTaskLocation location,
 					   tags,
 					   CStringGetTextDatum(tq_queue_name(filter->queue))};
 
-	return tq_spi_read_all(statement_of(location), values, read_page,
-						   sizeof(TqUnresolvedRow), found);
+	return tq_spi_read_all(statement_of(location), values,
+						   task_location_read_page, sizeof(TqUnresolvedRow),
+						   found);
 }

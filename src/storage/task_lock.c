@@ -12,13 +12,12 @@
  * There a deadlock is possible; the server detects it and ends one
  * transaction.
  *
- * Without waiting
- * ---------------
- * Maintenance uses the access methods, and waits for no lock.  Most of the
- * tasks that it has to check were resolved long ago: to find that out costs a
- * look-up of the last run, and one in each table where a later run may be.
- * Waiting in the order above takes 2.4 times the CPU in bench deadline, twice in
- * bench stale, and one lock of a client would hold up all that is due.
+ * Without waiting --------------- Maintenance uses the access methods, and
+ * waits for no lock.  Most of the tasks that it has to check were resolved long
+ * ago: to find that out costs a look-up of the last run, and one in each table
+ * where a later run may be. Waiting in the order above takes 2.4 times the CPU
+ * in bench deadline, twice in bench stale, and one lock of a client would hold
+ * up all that is due.
  *
  * All rows are looked up with one snapshot, in which the current row of an
  * unresolved task is in exactly one table.  If that version of the row is
@@ -174,7 +173,7 @@ begin_way(Look *look, By by)
  * the last.  Returns NULL if there is none.
  */
 static TqScan *
-find(Look *look, By by, int64 task)
+task_lock_find(Look *look, By by, int64 task)
 {
 	TqScan *scan = begin_way(look, by);
 
@@ -201,7 +200,8 @@ find_first_run(Look *look, const TqTask *task)
 
 /* Reads the row that was found as the state of its task. */
 static void
-read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
+task_lock_read_found(const TqScan *scan, TqTaskLocation location, int64 task,
+					 TqRun *run)
 {
 	*run = (TqRun){.task = task, .location = location, .run_id = -1};
 	switch (location)
@@ -229,16 +229,16 @@ read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
  * one without success.
  */
 static TqScan *
-find_unresolved(Look *look, const TqTask *task, TqRun *run)
+task_lock_find_unresolved(Look *look, const TqTask *task, TqRun *run)
 {
-	TqScan *scan = find(look, BY_RUN, task->id);
+	TqScan *scan = task_lock_find(look, BY_RUN, task->id);
 	bool has_run = scan != NULL;
 	bool may_wait = !has_run;
 	TqTaskLocation location = TQ_LOCATION_RUN;
 
 	if (has_run)
 	{
-		read_found(scan, TQ_LOCATION_RUN, task->id, run);
+		task_lock_read_found(scan, TQ_LOCATION_RUN, task->id, run);
 		if (!tq_state_is_resolved(run->state))
 			return scan;
 		may_wait = tq_run_may_be_left(run);
@@ -250,10 +250,10 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 		if (by == BY_ORDER)
 			scan = has_run ? NULL : find_first_run(look, task);
 		else if (by != BY_UNSCHEDULED || may_wait)
-			scan = find(look, (By) by, task->id);
+			scan = task_lock_find(look, (By) by, task->id);
 	}
 	if (scan != NULL)
-		read_found(scan, location, task->id, run);
+		task_lock_read_found(scan, location, task->id, run);
 	return scan;
 }
 
@@ -262,7 +262,7 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
  * session has locked it.
  */
 static bool
-lock_found(TqScan *scan)
+task_lock_lock_found(TqScan *scan)
 {
 	TM_Result result = tq_table_lock(scan->table, scan->slot,
 									 LockTupleExclusive, LockWaitSkip);
@@ -287,7 +287,7 @@ lock_found(TqScan *scan)
 static void
 hold(TqLockedTasks *locked, TqScan *scan, const TqTask *task, const TqRun *run)
 {
-	if (!lock_found(scan))
+	if (!task_lock_lock_found(scan))
 	{
 		locked->others[locked->nothers++] = task->id;
 		return;
@@ -313,7 +313,7 @@ tq_task_lock_unresolved(const int64 *tasks, int n, TqLockedTasks *locked)
 
 		if (!tq_task_core(look.tasks, tasks[i], &task))
 			continue;
-		scan = find_unresolved(&look, &task, &run);
+		scan = task_lock_find_unresolved(&look, &task, &run);
 		if (scan == NULL)
 			locked->resolved[locked->nresolved++] = task;
 		else
@@ -351,7 +351,7 @@ tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 	locked->nclaims = 0;
 	for (int i = 0; i < n; i++)
 	{
-		TqScan *scan = find(&look, BY_RUN, tasks[i]);
+		TqScan *scan = task_lock_find(&look, BY_RUN, tasks[i]);
 		TqTask task;
 		TqRun run;
 

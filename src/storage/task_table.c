@@ -3,11 +3,11 @@
  *	  Rows of tq_internal.task: definitions of tasks.
  *
  * A row is written once.  Only these columns are updated: the priority; the
- * effective deadline, which a policy makes earlier when the task is scheduled, and
- * a repair later; expires, which a repair moves with it; the payload, which a
- * policy drops; payload and delay, which the creation of another task with the
- * same unique key replaces.  A default is stored as NULL and read as the default, so that the
- * row of a plain task is narrow.
+ * effective deadline, which a policy makes earlier when the task is scheduled,
+ * and a repair later; expires, which a repair moves with it; the payload, which
+ * a policy drops; payload and delay, which the creation of another task with
+ * the same unique key replaces.  A default is stored as NULL and read as the
+ * default, so that the row of a plain task is narrow.
  */
 #include "postgres.h"
 
@@ -201,7 +201,8 @@ read_core(TupleTableSlot *slot, TqTask *row)
  * NULL.
  */
 static void
-read_named(const TqScan *scan, TqNamedTask *named, const TqNamedTask *before)
+task_read_named(const TqScan *scan, TqNamedTask *named,
+				const TqNamedTask *before)
 {
 	const TqTask *task = &named->task;
 
@@ -232,7 +233,7 @@ read_stored(TupleTableSlot *slot, int column)
 
 /* Reads the array of dependencies; leaves it empty for NULL. */
 static void
-read_dependencies(TupleTableSlot *slot, TqTaskDefinition *definition)
+task_read_dependencies(TupleTableSlot *slot, TqTaskDefinition *definition)
 {
 	ArrayType *array = tq_row_varlena(slot, Anum_task_dependencies);
 	Datum *elements;
@@ -249,11 +250,11 @@ read_dependencies(TupleTableSlot *slot, TqTaskDefinition *definition)
 }
 
 /* A type that begins with a TqNamedTask, and what reads the rest, if any. */
-typedef struct Extent
+typedef struct TaskExtent
 {
 	Size size;
 	void (*read_rest)(TupleTableSlot *slot, TqNamedTask *named);
-} Extent;
+} TaskExtent;
 
 static void
 read_rest_of_message(TupleTableSlot *slot, TqNamedTask *named)
@@ -269,20 +270,20 @@ read_rest_of_definition(TupleTableSlot *slot, TqNamedTask *named)
 {
 	TqTaskDefinition *row = (TqTaskDefinition *) named;
 
-	read_dependencies(slot, row);
+	task_read_dependencies(slot, row);
 	TQ_TASK_LARGE(TQ_GET, task);
 }
 
-static const Extent extent_named = {sizeof(TqNamedTask), NULL};
-static const Extent extent_message = {sizeof(TqMessageTask),
-									  read_rest_of_message};
-static const Extent extent_definition = {sizeof(TqTaskDefinition),
-										 read_rest_of_definition};
+static const TaskExtent extent_named = {sizeof(TqNamedTask), NULL};
+static const TaskExtent extent_message = {sizeof(TqMessageTask),
+										  read_rest_of_message};
+static const TaskExtent extent_definition = {sizeof(TqTaskDefinition),
+											 read_rest_of_definition};
 
 /* Returns those of these tasks that exist, in the order of keys[]. */
 static void *
-read_tasks(TqRelation *index, const Datum *keys, int n, const Extent *extent,
-		   int *found)
+task_table_read_tasks(TqRelation *index, const Datum *keys, int n,
+					  const TaskExtent *extent, int *found)
 {
 	char *tasks = palloc0(extent->size * Max(n, 1));
 	TqScan *scan = tq_scan_open(&task_table, index, 1, NULL);
@@ -295,7 +296,7 @@ read_tasks(TqRelation *index, const Datum *keys, int n, const Extent *extent,
 
 		if (!tq_scan_find(scan, keys[i], 0, 0))
 			continue;
-		read_named(scan, named, before);
+		task_read_named(scan, named, before);
 		if (extent->read_rest != NULL)
 			extent->read_rest(scan->slot, named);
 		before = named;
@@ -306,23 +307,23 @@ read_tasks(TqRelation *index, const Datum *keys, int n, const Extent *extent,
 }
 
 static void *
-read_by_slug(const TqSlug *slugs, int n, const Extent *extent, int *found)
+read_by_slug(const TqSlug *slugs, int n, const TaskExtent *extent, int *found)
 {
 	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
 		keys[i] = PointerGetDatum(&slugs[i]);
-	return read_tasks(&task_by_slug, keys, n, extent, found);
+	return task_table_read_tasks(&task_by_slug, keys, n, extent, found);
 }
 
 static void *
-read_by_id(const int64 *ids, int n, const Extent *extent, int *found)
+read_by_id(const int64 *ids, int n, const TaskExtent *extent, int *found)
 {
 	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
 		keys[i] = Int64GetDatum(ids[i]);
-	return read_tasks(&task_by_id, keys, n, extent, found);
+	return task_table_read_tasks(&task_by_id, keys, n, extent, found);
 }
 
 /* Returns a task, or NULL. */
@@ -718,7 +719,7 @@ tq_stored_match(TqStored *stored, TqTaskDefinition *definition,
 
 /* Returns the whole tasks whose ids a statement returns, in its order. */
 static TqTaskDefinition *
-read_page(TqStatement *statement, const Datum *values, int *found)
+task_read_page(TqStatement *statement, const Datum *values, int *found)
 {
 	int n;
 	int64 *ids = tq_spi_run_ids(statement, values, &n);
@@ -737,7 +738,7 @@ tq_definitions_of_group(int64 group_id, const TqSlug *group,
 	Datum values[4] = {Int64GetDatum(group_id), PointerGetDatum(group),
 					   PointerGetDatum(after), Int32GetDatum(max)};
 
-	return read_page(&ids_of_group, values, found);
+	return task_read_page(&ids_of_group, values, found);
 }
 
 /*
@@ -751,7 +752,7 @@ tq_definitions_dependent(int64 required, TimestampTz now, const TqSlug *after,
 	Datum values[4] = {Int64GetDatum(required), TimestampTzGetDatum(now),
 					   PointerGetDatum(after), Int32GetDatum(max)};
 
-	return read_page(&ids_dependent, values, found);
+	return task_read_page(&ids_dependent, values, found);
 }
 
 /* Adds dependencies to the definition of a task, whose current row is locked. */

@@ -344,7 +344,7 @@ typedef struct TqUnresolvedFilter
 typedef struct TqUnresolvedRow
 {
 	int64 task;
-	int64 place; /* in the order of the page */
+	int64 position; /* in the order of the page */
 	bool is_wanted;
 } TqUnresolvedRow;
 
@@ -463,7 +463,7 @@ typedef bool TqVisit(const TqWalkedRun *run, void *arg);
 extern void tq_pending_walk(int32 queue, int priority, int64 from,
 							TqVisit *visit, void *arg);
 
-/* ---- fair_place.c: places of runs in queues that are fair ---- */
+/* ---- fair_position.c: positions of runs in queues that are fair ---- */
 
 /* Where a run is to be placed. */
 typedef struct TqFairRun
@@ -471,13 +471,13 @@ typedef struct TqFairRun
 	int64 task;
 	int32 queue;
 	int priority;
-	int64 seq; /* its place */
+	int64 seq; /* its position */
 } TqFairRun;
 
 extern bool tq_fair_is_used(void);
 extern bool tq_fair_applies(int32 queue);
-extern void tq_fair_place(Oid pending, TqFairRun *runs, int n);
-extern void tq_fair_place_again(Oid pending, TqFairRun *run, int tries);
+extern void tq_fair_position(Oid pending, TqFairRun *runs, int n);
+extern void tq_fair_position_again(Oid pending, TqFairRun *run, int tries);
 
 /* ---- timer_table.c: when to check which tasks, and what failed ---- */
 

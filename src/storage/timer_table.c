@@ -12,21 +12,21 @@
  * a session that takes a row handles it in the same transaction or inserts it
  * again.
  *
- * Claims
- * ------
- * Nearly all claims end long before they expire.  A timer at the end of each
- * would stay for twenty minutes, by default, in millions of rows.  So the timer
- * of a claim is due soon (tq_policy_check_claim()), and the session that takes it
- * inserts the next one if the run is still running: each time the run has become
- * twice as old, and at the end of the claim at the latest.  The table then has
- * about twice as many tasks as are running, and those of the last seconds.
+ * Claims ------ Nearly all claims end long before they expire.  A timer at the
+ * end of each would stay for twenty minutes, by default, in millions of
+ * rows.  So the timer of a claim is due soon (tq_policy_check_claim()), and the
+ * session that takes it inserts the next one if the run is still running: each
+ * time the run has become twice as old, and at the end of the claim at the
+ * latest.  The table then has about twice as many tasks as are running, and
+ * those of the last seconds.
  *
  * Each running run has a timer at every commit, due no later than its claim
  * expires; or else a message from which the publisher will make one
  * (tq_outbox_leave_timer()), or a row of tq_internal.postponed (bisect.c).  The
- * transaction that claims a run inserts the timer, one that takes it inserts the
- * next, and one that prolongs the claim leaves it where it is, which is then
- * early.  So the readers of view tq_internal.watched_task find every running run.
+ * transaction that claims a run inserts the timer, one that takes it inserts
+ * the next, and one that prolongs the claim leaves it where it is, which is
+ * then early.  So the readers of view tq_internal.watched_task find every
+ * running run.
  *
  * Rows
  * ----
@@ -125,7 +125,7 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 }
 
 static int
-compare_entries(const void *a, const void *b)
+timer_compare_entries(const void *a, const void *b)
 {
 	const TqTimerEntry *x = a;
 	const TqTimerEntry *y = b;
@@ -154,7 +154,7 @@ share_row(TqTimer kind, TimestampTz a, TimestampTz b)
  * of them, which is then when the row is due.
  */
 static void
-insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
+timer_insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 {
 	TqTable *table;
 	int64 ids[TQ_TIMER_TASKS];
@@ -163,7 +163,7 @@ insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 
 	if (n == 0)
 		return;
-	qsort(entries, n, sizeof(TqTimerEntry), compare_entries);
+	qsort(entries, n, sizeof(TqTimerEntry), timer_compare_entries);
 	table = tq_table_open(&timers[kind].table);
 	for (int i = 0; i < n; i++)
 	{
@@ -187,7 +187,7 @@ insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 void
 tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
 {
-	insert_timers(kind, entries, n, 0);
+	timer_insert_timers(kind, entries, n, 0);
 }
 
 /*
@@ -198,24 +198,24 @@ void
 tq_timers_insert_early(TqTimer kind, TqTimerEntry *entries, int n,
 					   int64 early_ms)
 {
-	insert_timers(kind, entries, n, early_ms * 1000);
+	timer_insert_timers(kind, entries, n, early_ms * 1000);
 }
 
 /* ---- scans from a mark ---- */
 
 /* A scan of the rows of a source after a mark, by time and number. */
-typedef struct Walk
+typedef struct TimerWalk
 {
 	TqScan *scan;
 	ScanKeyData after[2];
-} Walk;
+} TimerWalk;
 
 /*
  * Makes the last key of the scan the row comparison (time, number) > mark, on
  * this column of the index and the next.
  */
 static void
-set_after(Walk *walk, int column, const TqScanPosition *position)
+set_after(TimerWalk *walk, int column, const TqScanPosition *position)
 {
 	ScanKey key = &walk->scan->keys[column - 1];
 
@@ -234,7 +234,7 @@ set_after(Walk *walk, int column, const TqScanPosition *position)
 }
 
 static void
-begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
+begin_walk(TimerWalk *walk, Source *source, const TqScanPosition *position)
 {
 	bool has_kind = source->kind > TQ_TIMER_CLAIM;
 	int keys = has_kind ? 2 : 1;
@@ -254,7 +254,7 @@ begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
  * none.
  */
 static bool
-next_due(Walk *walk, TimestampTz now, TqDue *due)
+next_due(TimerWalk *walk, TimestampTz now, TqDue *due)
 {
 	TimestampTz time = DT_NOEND;
 
@@ -293,7 +293,7 @@ delete_found(TqScan *scan)
 }
 
 static bool
-take_row(Walk *walk, TqDue *due)
+timer_take_row(TimerWalk *walk, TqDue *due)
 {
 	if (!delete_found(walk->scan))
 		return false;
@@ -336,7 +336,7 @@ add_tasks(Ids *ids, TupleTableSlot *slot, int column)
 
 /* Sorts ids and removes duplicates. */
 static void
-sort_ids(Ids *ids)
+timer_sort_ids(Ids *ids)
 {
 	int n = 0;
 
@@ -351,7 +351,7 @@ sort_ids(Ids *ids)
 
 /* Begins to take the due rows after the mark. */
 static void
-begin_taking(Walk *walk, Source *source, TqDue *due)
+begin_taking(TimerWalk *walk, Source *source, TqDue *due)
 {
 	due->n = 0;
 	due->first = DT_NOEND;
@@ -363,30 +363,30 @@ begin_taking(Walk *walk, Source *source, TqDue *due)
  * have many tasks.
  */
 static void
-take(Source *source, TimestampTz now, int max, TqDue *due)
+timer_take(Source *source, TimestampTz now, int max, TqDue *due)
 {
 	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
-	Walk walk;
+	TimerWalk walk;
 
 	begin_taking(&walk, source, due);
 	while (max > 0 && ids.n < TAKE_TASKS && next_due(&walk, now, due))
 	{
-		if (!take_row(&walk, due))
+		if (!timer_take_row(&walk, due))
 			continue;
 		add_tasks(&ids, walk.scan->slot, source->tasks);
 		max--;
 	}
 	tq_scan_close(walk.scan);
-	sort_ids(&ids);
+	timer_sort_ids(&ids);
 	due->ids = ids.ids;
 	due->n = ids.n;
 }
 
-/* Takes due timers of a kind, as take() does. */
+/* Takes due timers of a kind, as timer_take() does. */
 void
 tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 {
-	take(&timers[kind], now, max, due);
+	timer_take(&timers[kind], now, max, due);
 }
 
 /*
@@ -398,13 +398,13 @@ tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n)
 {
 	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
 	TqDue due = {.position = TQ_SCAN_BEGIN};
-	Walk walk;
+	TimerWalk walk;
 
 	begin_walk(&walk, &timers[kind], &due.position);
 	while (ids.n < max && next_due(&walk, now, &due))
 		add_tasks(&ids, walk.scan->slot, timers[kind].tasks);
 	tq_scan_close(walk.scan);
-	sort_ids(&ids);
+	timer_sort_ids(&ids);
 	*n = ids.n;
 	return ids.ids;
 }
@@ -417,12 +417,12 @@ TqPending *
 tq_delayed_take(TimestampTz now, int max, TqDue *due)
 {
 	TqPending *rows = palloc(sizeof(TqPending) * max);
-	Walk walk;
+	TimerWalk walk;
 
 	begin_taking(&walk, &delays, due);
 	while (due->n < max && next_due(&walk, now, due))
 	{
-		if (!take_row(&walk, due))
+		if (!timer_take_row(&walk, due))
 			continue;
 		tq_delayed_read(walk.scan->slot, &rows[due->n]);
 		rows[due->n++].seq = tq_id_next();
@@ -462,7 +462,7 @@ static TimestampTz
 first_behind(Source *source, TimestampTz now, TqScanPosition *position)
 {
 	TimestampTz due = DT_NOEND;
-	Walk walk;
+	TimerWalk walk;
 
 	begin_walk(&walk, source, position);
 	if (tq_scan_next(walk.scan))
@@ -499,10 +499,10 @@ tq_timer_next_due(TimestampTz now, TqScanPositions *positions)
 /* ---- steps that failed ---- */
 
 /*
- * A row of tq_internal.postponed says that a step of maintenance must be retried
- * for a task, when, and what the error was.  Only maintenance writes and deletes
- * rows.  It skips rows that are locked, so no session waits for these locks.  A
- * row is deleted with its task.
+ * A row of tq_internal.postponed says that a step of maintenance must be
+ * retried for a task, when, and what the error was.  Only maintenance writes and
+ * deletes rows.  It skips rows that are locked, so no session waits for these
+ * locks.  A row is deleted with its task.
  */
 
 static TqStatement put_row = TQ_STATEMENT(

@@ -108,7 +108,7 @@ tq_workers_changed(void)
 }
 
 static WorkerKey
-key_of(int32 queue, const char *group, const char *name)
+worker_key_of(int32 queue, const char *group, const char *name)
 {
 	WorkerKey key;
 
@@ -178,7 +178,8 @@ bool
 tq_worker_seat_find(int32 queue, const char *group, const char *name,
 					TqWorkerSeat *seat)
 {
-	SoughtWorker sought = {.key = key_of(queue, group, name), .seat = seat};
+	SoughtWorker sought = {.key = worker_key_of(queue, group, name),
+						   .seat = seat};
 	bool is_retired;
 
 	return find_seat(&sought, &is_retired) != 0;
@@ -189,7 +190,8 @@ void
 tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 					  TqWorkerSeat *seat)
 {
-	SoughtWorker sought = {.key = key_of(queue, group, name), .seat = seat};
+	SoughtWorker sought = {.key = worker_key_of(queue, group, name),
+						   .seat = seat};
 	Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
 					   CStringGetTextDatum(name)};
 
@@ -198,7 +200,7 @@ tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 }
 
 static void
-read_name(TupleTableSlot *slot, void *into)
+worker_read_name(TupleTableSlot *slot, void *into)
 {
 	WorkerName *name = into;
 
@@ -211,7 +213,7 @@ read_name(TupleTableSlot *slot, void *into)
 
 /* Returns the queue, the group and the name of a worker that exists. */
 static WorkerName
-name_of(int32 id)
+worker_name_of(int32 id)
 {
 	WorkerName *entry = tq_name_find(&worker_names, &id);
 	WorkerName name = {.id = id};
@@ -219,7 +221,7 @@ name_of(int32 id)
 	if (entry != NULL)
 		return *entry;
 	if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
-					  Int32GetDatum(id), 0, 0, read_name, &name))
+					  Int32GetDatum(id), 0, 0, worker_read_name, &name))
 		elog(ERROR, "worker %d is not in tq_internal.worker", id);
 	entry = tq_name_add(&worker_names, &id);
 	if (entry != NULL)
@@ -231,7 +233,7 @@ name_of(int32 id)
 void
 tq_worker_name(int32 id, char **group, char **name)
 {
-	WorkerName found = name_of(id);
+	WorkerName found = worker_name_of(id);
 
 	*group = pstrdup(found.group);
 	*name = pstrdup(found.name);
@@ -244,7 +246,7 @@ tq_worker_name(int32 id, char **group, char **name)
 int32
 tq_worker_queue(int32 id)
 {
-	return name_of(id).queue;
+	return worker_name_of(id).queue;
 }
 
 /* ---- what is stored about a worker ---- */
@@ -290,7 +292,7 @@ bool
 tq_worker_store(int32 queue, const char *group, const char *name,
 				TqWorkerSeat *seat, TimestampTz now, bool claims)
 {
-	WorkerKey key = key_of(queue, group, name);
+	WorkerKey key = worker_key_of(queue, group, name);
 	TqWorkerActivity activity;
 	Datum values[7] = {Int32GetDatum(seat->id)};
 	WorkerEntry *entry;

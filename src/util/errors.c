@@ -135,7 +135,7 @@ typedef struct Part
 } Part;
 
 static void
-run_part(void *arg)
+errors_run_part(void *arg)
 {
 	const Part *part = (const Part *) arg;
 
@@ -151,7 +151,7 @@ void
 tq_attempt_halves(const TqBatchWork *work, int from, int n)
 {
 	Part part = {work, from, n};
-	ErrorData *error = n == 0 ? NULL : tq_attempt(run_part, &part);
+	ErrorData *error = n == 0 ? NULL : tq_attempt(errors_run_part, &part);
 
 	CHECK_FOR_INTERRUPTS();
 	if (error == NULL)

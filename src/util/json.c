@@ -226,8 +226,8 @@ tq_json_next(TqJsonIterator *iterator)
 /*
  * Returns how many characters a number has as text.  A few stored bytes may be
  * many characters, such as those of 1e131071.  A numeric of jsonb is finite, and
- * has a length word and a header of one or two words of 16 bits before its digits
- * to the base of 10000, as numeric.c describes.
+ * has a length word and a header of one or two words of 16 bits before its
+ * digits to the base of 10000, as numeric.c describes.
  */
 static Size
 number_size(const char *data, uint32 length)
@@ -297,8 +297,8 @@ child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
 }
 
 /*
- * Returns the size of an array or object, or of the scalar in one: brackets, and
- * the separators of n children, which are of two characters each.
+ * Returns the size of an array or object, or of the scalar in one: brackets,
+ * and the separators of n children, which are of two characters each.
  */
 static Size
 container_size(const JsonbContainer *json, bool is_exact)
@@ -426,7 +426,7 @@ tq_json_shown(const JsonbValue *value)
 
 /* Refuses the value of a key, which is shown. */
 static void
-refuse(const TqJsonReader *reader, int key, const char *rule)
+json_refuse(const TqJsonReader *reader, int key, const char *rule)
 {
 	reader->refuse(reader, reader->keys[key].name,
 				   psprintf("%s; it is %s", rule,
@@ -441,7 +441,7 @@ string_at(const TqJsonReader *reader, int key)
 
 	if (value == NULL || value->type == jbvString)
 		return value;
-	refuse(reader, key, "must be a string");
+	json_refuse(reader, key, "must be a string");
 	return NULL;
 }
 
@@ -470,7 +470,7 @@ tq_json_read_strings(const TqJsonReader *reader, int key, int *n)
 		return NULL;
 	if (!tq_json_is_array(value))
 	{
-		refuse(reader, key, rule);
+		json_refuse(reader, key, rule);
 		return NULL;
 	}
 	it = tq_json_iterate(value->val.binary.data);
@@ -480,7 +480,7 @@ tq_json_read_strings(const TqJsonReader *reader, int key, int *n)
 		items[*n] = tq_json_string_of(&it.value);
 		if (items[(*n)++] != NULL)
 			continue;
-		refuse(reader, key, rule);
+		json_refuse(reader, key, rule);
 		*n = 0;
 		return NULL;
 	}
@@ -496,8 +496,8 @@ tq_json_read_time(const TqJsonReader *reader, int key, TimestampTz *t)
 	if (value != NULL &&
 		!tq_clock_parse(value->val.string.val, value->val.string.len, t))
 	{
-		refuse(reader, key,
-			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
+		json_refuse(reader, key,
+					"must be a date-time such as 2026-01-31T12:00:00.000Z");
 		*t = DT_NOBEGIN;
 	}
 	return value != NULL;
@@ -511,7 +511,7 @@ tq_json_read_slug(const TqJsonReader *reader, int key, TqSlug *slug)
 
 	if (value != NULL &&
 		!tq_slug_parse(value->val.string.val, value->val.string.len, slug))
-		refuse(reader, key, "must be a slugid");
+		json_refuse(reader, key, "must be a slugid");
 	return value != NULL;
 }
 
@@ -535,7 +535,7 @@ tq_json_read_object(const TqJsonReader *reader, int key)
 		return NULL;
 	if (!tq_json_is_object(value))
 	{
-		refuse(reader, key, "must be an object");
+		json_refuse(reader, key, "must be an object");
 		return NULL;
 	}
 	return JsonbValueToJsonb(unconstify(JsonbValue *, value));

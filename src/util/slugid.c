@@ -23,8 +23,8 @@ StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
 static const char alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* The place of each character in the alphabet, plus one; 0 if it is not there. */
-static const uint8 place_of[256] =
+/* The position of each character in the alphabet, plus one; 0 if it is not there. */
+static const uint8 position_of[256] =
 	{0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  63, 0,  0,  53, 54, 55, 56, 57, 58,
@@ -37,7 +37,7 @@ static const uint8 place_of[256] =
 static inline uint32
 sextet(char c)
 {
-	return (uint32) place_of[(unsigned char) c] - 1;
+	return (uint32) position_of[(unsigned char) c] - 1;
 }
 
 /* Returns whether the bytes are a UUID of version 4 and of the RFC variant. */
@@ -58,7 +58,7 @@ tq_slug_set_version(TqSlug *slug)
 /*
  * Returns the bucket of an id, 0 to TQ_SLUG_BUCKETS - 1: its last ten bits
  * (doc/spec/policy.md 16).  These are neither version nor variant, and the last
- * to decide about its place in an index.
+ * to decide about its position in an index.
  */
 int
 tq_slug_bucket(const TqSlug *slug)
@@ -136,7 +136,7 @@ tq_slug_text(const TqSlug *slug)
 
 /* Generates slugids from the server's source of strong random numbers. */
 static void
-draw(TqSlug *slugs, int n)
+slugid_draw(TqSlug *slugs, int n)
 {
 	if (!pg_strong_random(slugs, sizeof(TqSlug) * n))
 		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
@@ -159,19 +159,19 @@ tq_slug_random(TqSlug *slug)
 
 	if (IsPostmasterEnvironment && !IsUnderPostmaster)
 	{
-		draw(slug, 1);
+		slugid_draw(slug, 1);
 		return;
 	}
 	if (left == 0)
 	{
-		draw(drawn, lengthof(drawn));
+		slugid_draw(drawn, lengthof(drawn));
 		left = lengthof(drawn);
 	}
 	*slug = drawn[--left];
 }
 
 static int
-compare(const void *a, const void *b)
+slugid_compare(const void *a, const void *b)
 {
 	return tq_slug_compare(a, b);
 }
@@ -185,8 +185,8 @@ tq_slugs_random(int n)
 {
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 
-	draw(slugs, n);
-	qsort(slugs, n, sizeof(TqSlug), compare);
+	slugid_draw(slugs, n);
+	qsort(slugs, n, sizeof(TqSlug), slugid_compare);
 	return slugs;
 }
 

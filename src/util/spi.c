@@ -28,15 +28,16 @@
  * nothing up in the search_path.
  *
  * Bodies.  Some functions are written in SQL and run in a call (api/sql_body.c).
- * Their statements follow the same rules: the body of a function that only reads
- * has the snapshot of the call, and one that writes has the latest snapshot for
- * each statement, which a hook of the executor gives it under REPEATABLE READ.
+ * Their statements follow the same rules: the body of a function that only
+ * reads has the snapshot of the call, and one that writes has the latest
+ * snapshot for each statement, which a hook of the executor gives it under
+ * REPEATABLE READ.
  *
- * Plans.  Every statement scans indexes in the order in which its text names
- * the tables, however empty or stale the statistics are, because a queue grows
- * from nothing to millions of rows between two ANALYZEs.  A planner hook sets
- * the planner for these statements, and for those of bodies, so that whenever the server finds a plan
- * invalid and plans again, it makes the same plan.
+ * Plans.  Every statement scans indexes in the order in which its text names the
+ * tables, however empty or stale the statistics are, because a queue grows from
+ * nothing to millions of rows between two ANALYZEs.  A planner hook sets the
+ * planner for these statements, and for those of bodies, so that whenever the
+ * server finds a plan invalid and plans again, it makes the same plan.
  */
 #include "postgres.h"
 
@@ -137,9 +138,9 @@ tq_spi_require_writable(void)
 }
 
 /*
- * Begins the SQL of a call, or of a part of one.  A reset callback of SPI's memory
- * context, which is freed at the end of the call and after an error, restores the
- * state of the outer call.
+ * Begins the SQL of a call, or of a part of one.  A reset callback of SPI's
+ * memory context, which is freed at the end of the call and after an error,
+ * restores the state of the outer call.
  */
 static void
 open_call(bool read_only)
@@ -186,8 +187,8 @@ tq_spi_open(bool read_only)
 }
 
 /*
- * Begins a part of a call that reads by this snapshot, whether the call writes or
- * not; tq_spi_close() ends it.
+ * Begins a part of a call that reads by this snapshot, whether the call writes
+ * or not; tq_spi_close() ends it.
  */
 void
 tq_spi_open_at(Snapshot snapshot)
@@ -224,8 +225,9 @@ tq_spi_become_owner(void)
 }
 
 /*
- * Begins the body of a function that is written in SQL: the rest of the call has
- * the rights of the owner, and generic plans, which are made as those of tq.
+ * Begins the body of a function that is written in SQL: the rest of the call
+ * has the rights of the owner, and generic plans, which are made as those of
+ * tq.
  */
 void
 tq_spi_begin_body(void)
@@ -243,9 +245,9 @@ tq_spi_end_body(void)
 }
 
 /*
- * Begins a part of a body that is in C and may run statements.  It has a level of
- * SPI of its own, because a statement of the body is running: at the same level,
- * a second one would free the memory of the first.
+ * Begins a part of a body that is in C and may run statements.  It has a level
+ * of SPI of its own, because a statement of the body is running: at the same
+ * level, a second one would free the memory of the first.
  */
 void
 tq_spi_begin_part(void)
@@ -328,12 +330,12 @@ tq_spi_snapshot(void)
 }
 
 /*
- * Returns whether the server plans a statement of tq: that which runs, or one of
- * the body that runs.  While a statement runs, the server may plan others, such
- * as those of a trigger: their text differs.
+ * Returns whether the server plans a statement of tq: that which runs, or one
+ * of the body that runs.  While a statement runs, the server may plan others,
+ * such as those of a trigger: their text differs.
  */
 static bool
-is_of_tq(const char *query_string)
+spi_is_of_tq(const char *query_string)
 {
 	if (current != NULL && current->is_body)
 		return true;
@@ -351,7 +353,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 	PlannedStmt *result;
 	int nest;
 
-	if (!is_of_tq(query_string))
+	if (!spi_is_of_tq(query_string))
 		return plan(parse, query_string, cursor_options, params);
 	nest = NewGUCNestLevel();
 	set_option("enable_indexscan", "on");
@@ -373,8 +375,8 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 
 /*
  * Begins the execution of a statement.  PL/pgSQL gives each statement of a body
- * that writes the snapshot of the transaction, which under REPEATABLE READ is not
- * the latest one.
+ * that writes the snapshot of the transaction, which under REPEATABLE READ is
+ * not the latest one.
  */
 static void
 start_statement(QueryDesc *query, int flags)

@@ -37,7 +37,7 @@ has_work(const TqXactEnd *end)
 
 /* Calls each part at the end of a transaction, and before it is prepared. */
 static void
-transaction_ends(XactEvent event, void *arg)
+xact_end_transaction_ends(XactEvent event, void *arg)
 {
 	for (int i = 0; i < nends; i++)
 	{
@@ -74,8 +74,8 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId id,
-					SubTransactionId parent, void *arg)
+xact_end_subtransaction_ends(SubXactEvent event, SubTransactionId id,
+							 SubTransactionId parent, void *arg)
 {
 	for (int i = 0; i < nends; i++)
 	{
@@ -102,6 +102,6 @@ tq_xact_end_init(const TqXactEnd *const *parts, int n)
 {
 	ends = parts;
 	nends = n;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
+	RegisterXactCallback(xact_end_transaction_ends, NULL);
+	RegisterSubXactCallback(xact_end_subtransaction_ends, NULL);
 }

@@ -94,7 +94,7 @@ compare_bars(const void *a, const void *b)
 }
 
 static double
-x_of(const Chart *chart, TimestampTz t)
+gantt_x_of(const Chart *chart, TimestampTz t)
 {
 	double x = LEFT + CHART * (double) (t - chart->begin) / chart->span;
 
@@ -147,7 +147,7 @@ append_tip(Chart *chart, const Drawn *drawn)
 
 /* Appends a bar with its wait, its name and, of a retry, a mark. */
 static void
-append_bar(Chart *chart, Row *row)
+gantt_append_bar(Chart *chart, Row *row)
 {
 	const Drawn *drawn = &row->last;
 	const TqBar *bar = drawn->first;
@@ -201,7 +201,7 @@ is_close(const Chart *chart, const Row *row, const TqBar *bar, double x,
  * new one; NULL if there is no space.  `first` is the first row of the worker.
  */
 static Row *
-find_row(Chart *chart, int first, const TqBar *bar)
+gantt_find_row(Chart *chart, int first, const TqBar *bar)
 {
 	Row *row;
 
@@ -226,9 +226,9 @@ find_row(Chart *chart, int first, const TqBar *bar)
 static void
 add_bar(Chart *chart, int first, const TqBar *bar)
 {
-	Row *row = chart->drawn < DRAWN ? find_row(chart, first, bar) : NULL;
-	double x = x_of(chart, begin_of(bar));
-	double end = x_of(chart, end_of(chart->gantt, bar));
+	Row *row = chart->drawn < DRAWN ? gantt_find_row(chart, first, bar) : NULL;
+	double x = gantt_x_of(chart, begin_of(bar));
+	double end = gantt_x_of(chart, end_of(chart->gantt, bar));
 
 	if (row == NULL)
 	{
@@ -244,12 +244,13 @@ add_bar(Chart *chart, int first, const TqBar *bar)
 	{
 		TimestampTz wait = Max(bar->claimable, row->busy_until);
 
-		append_bar(chart, row);
+		gantt_append_bar(chart, row);
 		row->last = (Drawn){.first = bar,
 							.runs = 1,
 							.x = x,
 							.end = end,
-							.wait = x_of(chart, Min(wait, begin_of(bar)))};
+							.wait = gantt_x_of(chart,
+											   Min(wait, begin_of(bar)))};
 	}
 	row->busy_until = Max(row->busy_until, end_of(chart->gantt, bar));
 }
@@ -272,14 +273,14 @@ fill_rows(Chart *chart)
 			continue;
 		}
 		for (int row = first; row < chart->nrows; row++)
-			append_bar(chart, &chart->rows[row]);
+			gantt_append_bar(chart, &chart->rows[row]);
 		first = chart->nrows;
 		if (worker == NULL)
-			chart->max_rows = first + 1; /* has a place of its own */
+			chart->max_rows = first + 1; /* has a position of its own */
 		add_bar(chart, first, &gantt->bars[i]);
 	}
 	for (int row = first; row < chart->nrows; row++)
-		append_bar(chart, &chart->rows[row]);
+		gantt_append_bar(chart, &chart->rows[row]);
 }
 
 /* Sets when the picture begins and how long it is. */

@@ -162,24 +162,24 @@ tq_graph_finish(TqGraph *graph)
 /* ---- collapse ---- */
 
 /* A task that others are drawn with is found by its key. */
-typedef struct Key
+typedef struct GraphKey
 {
 	uint64 hash; /* of the pattern */
 	int level;
 	int padding;
-} Key;
+} GraphKey;
 
-typedef struct Entry
+typedef struct GraphEntry
 {
-	Key key;
+	GraphKey key;
 	int node;
-} Entry;
+} GraphEntry;
 
-static Key
-key_of(const TqGraph *graph, const TqNode *node, Coarseness coarseness,
-	   int bands)
+static GraphKey
+graph_key_of(const TqGraph *graph, const TqNode *node, Coarseness coarseness,
+			 int bands)
 {
-	Key key = {.level = node->level};
+	GraphKey key = {.level = node->level};
 	char *pattern;
 
 	if (coarseness == BY_BAND)
@@ -217,15 +217,15 @@ collapsed_name(const TqNode *first, Coarseness coarseness, bool same_pattern)
 }
 
 /*
- * Returns a graph in which nodes with the same key are one; *node_of has the new
- * number of each.
+ * Returns a graph in which nodes with the same key are one; *node_of has the
+ * new number of each.
  */
 static TqGraph *
 merge_nodes(const TqGraph *graph, Coarseness coarseness, int bands,
 			int *node_of)
 {
-	HASHCTL control = {.keysize = sizeof(Key),
-					   .entrysize = sizeof(Entry),
+	HASHCTL control = {.keysize = sizeof(GraphKey),
+					   .entrysize = sizeof(GraphEntry),
 					   .hcxt = CurrentMemoryContext};
 	HTAB *table = hash_create("nodes of a picture", 256, &control,
 							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
@@ -239,9 +239,9 @@ merge_nodes(const TqGraph *graph, Coarseness coarseness, int bands,
 	for (int i = 0; i < graph->nnodes; i++)
 	{
 		const TqNode *node = &graph->nodes[i];
-		Key key = key_of(graph, node, coarseness, bands);
+		GraphKey key = graph_key_of(graph, node, coarseness, bands);
 		bool exists;
-		Entry *entry = hash_search(table, &key, HASH_ENTER, &exists);
+		GraphEntry *entry = hash_search(table, &key, HASH_ENTER, &exists);
 		char *own = tq_label_pattern(node->name, coarseness == BY_PREFIX);
 
 		if (!exists)

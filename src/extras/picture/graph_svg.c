@@ -21,47 +21,49 @@
 #define STATE_MAX 30
 
 static double
-x_of(const TqPlace *place)
+graph_svg_x_of(const TqPosition *position)
 {
-	return MARGIN + COLUMN * place->column;
+	return MARGIN + COLUMN * position->column;
 }
 
 static double
-y_of(const TqPlace *place)
+y_of(const TqPosition *position)
 {
-	return MARGIN + BOX_HEIGHT / 2 + (int) (ROW * place->y + 0.5);
+	return MARGIN + BOX_HEIGHT / 2 + (int) (ROW * position->y + 0.5);
 }
 
 /* Appends an edge: curves between columns, and straight where it passes one. */
 static void
 append_edge(StringInfo out, const TqLayout *layout, const TqRoute *route)
 {
-	const TqPlace *last = &layout->places[route->places[0]];
+	const TqPosition *last = &layout->positions[route->positions[0]];
 
 	appendStringInfo(out, "<path class=\"line\" d=\"M%g %g",
-					 x_of(last) + BOX_WIDTH, y_of(last));
-	for (int i = 1; i < route->nplaces; i++)
+					 graph_svg_x_of(last) + BOX_WIDTH, y_of(last));
+	for (int i = 1; i < route->npositions; i++)
 	{
-		const TqPlace *place = &layout->places[route->places[i]];
-		double middle = (x_of(last) + BOX_WIDTH + x_of(place)) / 2;
+		const TqPosition *position = &layout->positions[route->positions[i]];
+		double middle =
+			(graph_svg_x_of(last) + BOX_WIDTH + graph_svg_x_of(position)) / 2;
 
 		appendStringInfo(out, "C%g %g %g %g %g %g", middle, y_of(last), middle,
-						 y_of(place), x_of(place), y_of(place));
-		if (i < route->nplaces - 1)
+						 y_of(position), graph_svg_x_of(position),
+						 y_of(position));
+		if (i < route->npositions - 1)
 			appendStringInfo(out, "h%d", BOX_WIDTH);
-		last = place;
+		last = position;
 	}
 	appendStringInfo(out, "\"/><path class=\"tip\" d=\"M%g %gl-7 -4v8z\"/>",
-					 x_of(last), y_of(last));
+					 graph_svg_x_of(last), y_of(last));
 	appendStringInfoChar(out, '\n');
 }
 
 /* Appends a node with its name and state; of several tasks, in a stack. */
 static void
-append_node(StringInfo out, const TqNode *node, const TqPlace *place)
+append_node(StringInfo out, const TqNode *node, const TqPosition *position)
 {
-	double x = x_of(place);
-	double y = y_of(place) - BOX_HEIGHT / 2;
+	double x = graph_svg_x_of(position);
+	double y = y_of(position) - BOX_HEIGHT / 2;
 	TqState state = tq_node_state(node);
 	char *summary = tq_node_summary(node);
 	char *name = node->tasks == 1
@@ -94,7 +96,7 @@ tq_graph_svg(StringInfo out, const TqGraph *graph, const char *title)
 	for (int i = 0; i < graph->nedges; i++)
 		append_edge(out, layout, &layout->routes[i]);
 	for (int i = 0; i < graph->nnodes; i++)
-		append_node(out, &graph->nodes[i], &layout->places[i]);
+		append_node(out, &graph->nodes[i], &layout->positions[i]);
 	tq_svg_legend(out, MARGIN, height - LEGEND + 6);
 	tq_svg_end(out);
 }

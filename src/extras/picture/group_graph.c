@@ -4,8 +4,8 @@
  *	  drawn.
  *
  * A row is a composite value, of the types of src/sql/pictures.sql.  A task of
- * another group is not shown, as the caller may have no right to read it; a node
- * says how many of its dependencies are outside.
+ * another group is not shown, as the caller may have no right to read it; a
+ * node says how many of its dependencies are outside.
  */
 #include "postgres.h"
 
@@ -103,7 +103,7 @@ open_rows(Rows *rows, ArrayType *array, int columns, int needed)
 
 /* Reads a row. */
 static void
-read_row(Rows *rows, int n)
+group_graph_read_row(Rows *rows, int n)
 {
 	HeapTupleHeader header = DatumGetHeapTupleHeader(rows->rows[n]);
 	HeapTupleData row = {.t_len = HeapTupleHeaderGetDatumLength(header),
@@ -119,7 +119,7 @@ read_row(Rows *rows, int n)
 
 /* Returns a column as a label; NULL: it is NULL. */
 static char *
-label_of(const Rows *rows, int column, int max)
+group_graph_label_of(const Rows *rows, int column, int max)
 {
 	if (rows->nulls[column])
 		return NULL;
@@ -127,7 +127,7 @@ label_of(const Rows *rows, int column, int max)
 }
 
 static TimestampTz
-time_of(const Rows *rows, int column)
+group_graph_time_of(const Rows *rows, int column)
 {
 	return rows->nulls[column] ? 0 : DatumGetTimestampTz(rows->values[column]);
 }
@@ -158,7 +158,7 @@ reason_of(const Rows *rows, int column)
 static TqNode
 node_of(const Rows *rows)
 {
-	TqNode node = {.name = label_of(rows, TASK_NAME, LABEL_MAX),
+	TqNode node = {.name = group_graph_label_of(rows, TASK_NAME, LABEL_MAX),
 				   .remark = "",
 				   .tasks = 1,
 				   .runs = Max(DatumGetInt16(rows->values[TASK_RUN_ID]), 0)};
@@ -171,7 +171,7 @@ node_of(const Rows *rows)
 			 reason != TQ_RESOLVED_FAILED)
 		node.remark = tq_resolved_name(reason);
 	else if (!rows->nulls[TASK_PROGRESS])
-		node.remark = label_of(rows, TASK_PROGRESS, LABEL_MAX);
+		node.remark = group_graph_label_of(rows, TASK_PROGRESS, LABEL_MAX);
 	return node;
 }
 
@@ -198,8 +198,8 @@ index_of_task(const TqGroupPicture *picture, int64 task)
 }
 
 /*
- * Adds the dependencies of a group to its graph: pairs of the task that depends,
- * and that on which it does.
+ * Adds the dependencies of a group to its graph: pairs of the task that
+ * depends, and that on which it does.
  */
 static void
 add_edges(ArrayType *dependencies, TqGroupPicture *picture)
@@ -243,7 +243,7 @@ tq_group_graph(ArrayType *tasks, ArrayType *dependencies,
 	picture->ids = palloc(sizeof(int64) * Max(rows.n, 1));
 	for (int i = 0; i < rows.n; i++)
 	{
-		read_row(&rows, i);
+		group_graph_read_row(&rows, i);
 		picture->ids[i] = DatumGetInt64(rows.values[TASK_ID]);
 		graph->nodes[i] = node_of(&rows);
 		graph->count[state_of(&rows, TASK_STATE)]++;
@@ -260,15 +260,16 @@ bar_of(const Rows *rows, const TqNode *task)
 {
 	TqState state = state_of(rows, RUN_STATE);
 
-	return (TqBar){.worker = label_of(rows, RUN_WORKER, 2 * LABEL_MAX),
-				   .name = task->name,
-				   .progress = state == TQ_STATE_RUNNING ? task->remark : "",
-				   .run_id = DatumGetInt16(rows->values[RUN_ID]),
-				   .state = state,
-				   .reason = tq_resolved_name(reason_of(rows, RUN_REASON)),
-				   .claimable = time_of(rows, RUN_CLAIMABLE),
-				   .started = time_of(rows, RUN_STARTED),
-				   .resolved = time_of(rows, RUN_RESOLVED)};
+	return (
+		TqBar){.worker = group_graph_label_of(rows, RUN_WORKER, 2 * LABEL_MAX),
+			   .name = task->name,
+			   .progress = state == TQ_STATE_RUNNING ? task->remark : "",
+			   .run_id = DatumGetInt16(rows->values[RUN_ID]),
+			   .state = state,
+			   .reason = tq_resolved_name(reason_of(rows, RUN_REASON)),
+			   .claimable = group_graph_time_of(rows, RUN_CLAIMABLE),
+			   .started = group_graph_time_of(rows, RUN_STARTED),
+			   .resolved = group_graph_time_of(rows, RUN_RESOLVED)};
 }
 
 /* Reads the runs of a group whose tasks were read. */
@@ -284,7 +285,7 @@ tq_group_gantt(ArrayType *runs, const TqGroupPicture *picture, TqGantt *gantt)
 	{
 		int task;
 
-		read_row(&rows, i);
+		group_graph_read_row(&rows, i);
 		task = index_of_task(picture, DatumGetInt64(rows.values[RUN_TASK]));
 		if (task >= 0)
 			gantt->bars[gantt->nbars++] = bar_of(&rows,
@@ -293,17 +294,18 @@ tq_group_gantt(ArrayType *runs, const TqGroupPicture *picture, TqGantt *gantt)
 }
 
 static TqFault
-fault_of(const Rows *rows)
+group_graph_fault_of(const Rows *rows)
 {
 	TqFault fault = {.task_id = TextDatumGetCString(
 						 rows->values[FAULT_TASK_ID]),
-					 .name = label_of(rows, FAULT_NAME, LABEL_MAX),
+					 .name = group_graph_label_of(rows, FAULT_NAME, LABEL_MAX),
 					 .queue = TextDatumGetCString(rows->values[FAULT_QUEUE]),
 					 .state = state_of(rows, FAULT_STATE),
 					 .reason = tq_resolved_name(reason_of(rows, FAULT_REASON)),
 					 .runs = DatumGetInt32(rows->values[FAULT_RUNS]),
-					 .resolved = time_of(rows, FAULT_RESOLVED),
-					 .worker = label_of(rows, FAULT_WORKER, 2 * LABEL_MAX)};
+					 .resolved = group_graph_time_of(rows, FAULT_RESOLVED),
+					 .worker = group_graph_label_of(rows, FAULT_WORKER,
+													2 * LABEL_MAX)};
 
 	if (fault.reason == NULL)
 		elog(ERROR, "a failure that is drawn has no reason");
@@ -328,7 +330,7 @@ tq_group_faults(ArrayType *faults, const TqGroupPicture *picture,
 	page->faults = palloc(sizeof(TqFault) * Max(rows.n, 1));
 	for (int i = 0; i < rows.n; i++)
 	{
-		read_row(&rows, i);
-		page->faults[i] = fault_of(&rows);
+		group_graph_read_row(&rows, i);
+		page->faults[i] = group_graph_fault_of(&rows);
 	}
 }

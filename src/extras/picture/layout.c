@@ -2,11 +2,11 @@
  * layout.c
  *	  Where the nodes and edges of a graph are drawn.
  *
- * Each level is a column.  An edge that passes columns has a place in each, as
- * if it were a node there, so that it crosses no box.  The order in a column
+ * Each level is a column.  An edge that passes columns has a position in each,
+ * as if it were a node there, so that it crosses no box.  The order in a column
  * follows from the mean of the neighbours (barycenters), in passes to the right
- * and to the left; then each place moves towards the mean of its neighbours, as
- * far as the order and the distance allow.
+ * and to the left; then each position moves towards the mean of its neighbours,
+ * as far as the order and the distance allow.
  */
 #include "postgres.h"
 
@@ -14,14 +14,14 @@
 
 #define PASSES 8
 
-/* Without places for edges that pass columns if there were more. */
+/* Without positions for edges that pass columns if there were more. */
 #define PASSING 20000
 
-/* Distance of two places, in rows: of nodes, and of edges that pass. */
+/* Distance of two positions, in rows: of nodes, and of edges that pass. */
 #define OF_NODES 1.0
 #define OF_EDGES 0.35
 
-/* A place while the layout is made. */
+/* A position while the layout is made. */
 typedef struct Vertex
 {
 	int column;
@@ -43,7 +43,7 @@ typedef struct Plan
 	int *first;    /* of each column in `column` */
 } Plan;
 
-/* Returns how many places edges need in the columns that they pass. */
+/* Returns how many positions edges need in the columns that they pass. */
 static int64
 count_passing(const TqGraph *graph)
 {
@@ -55,19 +55,20 @@ count_passing(const TqGraph *graph)
 	return n;
 }
 
-/* Makes the places of nodes, and the routes of edges with their places. */
+/* Makes the positions of nodes, and the routes of edges with their positions. */
 static void
 make_routes(const TqGraph *graph, TqLayout *layout)
 {
 	int64 passing = count_passing(graph);
-	bool has_places = passing <= PASSING;
+	bool has_positions = passing <= PASSING;
 
-	layout->places = palloc0(sizeof(TqPlace) *
-							 (graph->nnodes + (has_places ? passing : 0) + 1));
+	layout->positions = palloc0(
+		sizeof(TqPosition) *
+		(graph->nnodes + (has_positions ? passing : 0) + 1));
 	layout->routes = palloc(sizeof(TqRoute) * Max(graph->nedges, 1));
-	layout->nplaces = graph->nnodes;
+	layout->npositions = graph->nnodes;
 	for (int i = 0; i < graph->nnodes; i++)
-		layout->places[i].column = graph->nodes[i].level;
+		layout->positions[i].column = graph->nodes[i].level;
 	for (int i = 0; i < graph->nedges; i++)
 	{
 		const TqGraphEdge *edge = &graph->edges[i];
@@ -75,15 +76,16 @@ make_routes(const TqGraph *graph, TqLayout *layout)
 		int from = graph->nodes[edge->from].level;
 		int to = graph->nodes[edge->to].level;
 
-		route->places = palloc(sizeof(int) * (has_places ? to - from + 1 : 2));
-		route->nplaces = 0;
-		route->places[route->nplaces++] = edge->from;
-		for (int column = from + 1; has_places && column < to; column++)
+		route->positions = palloc(sizeof(int) *
+								  (has_positions ? to - from + 1 : 2));
+		route->npositions = 0;
+		route->positions[route->npositions++] = edge->from;
+		for (int column = from + 1; has_positions && column < to; column++)
 		{
-			layout->places[layout->nplaces].column = column;
-			route->places[route->nplaces++] = layout->nplaces++;
+			layout->positions[layout->npositions].column = column;
+			route->positions[route->npositions++] = layout->npositions++;
 		}
-		route->places[route->nplaces++] = edge->to;
+		route->positions[route->npositions++] = edge->to;
 	}
 }
 
@@ -95,15 +97,16 @@ walk_links(Plan *plan, const TqGraph *graph, bool is_entered)
 	{
 		const TqRoute *route = &plan->layout->routes[i];
 
-		for (int k = 1; k < route->nplaces; k++)
+		for (int k = 1; k < route->npositions; k++)
 		{
-			Vertex *from = &plan->vertices[route->places[k - 1]];
-			Vertex *to = &plan->vertices[route->places[k]];
+			Vertex *from = &plan->vertices[route->positions[k - 1]];
+			Vertex *to = &plan->vertices[route->positions[k]];
 
 			if (is_entered)
 			{
-				plan->to_right[from->right + from->nright] = route->places[k];
-				plan->to_left[to->left + to->nleft] = route->places[k - 1];
+				plan->to_right[from->right + from->nright] =
+					route->positions[k];
+				plan->to_left[to->left + to->nleft] = route->positions[k - 1];
 			}
 			from->nright++;
 			to->nleft++;
@@ -115,14 +118,14 @@ walk_links(Plan *plan, const TqGraph *graph, bool is_entered)
 static void
 make_vertices(Plan *plan, const TqGraph *graph)
 {
-	int n = plan->layout->nplaces;
+	int n = plan->layout->npositions;
 	int left = 0;
 	int right = 0;
 
 	plan->vertices = palloc0(sizeof(Vertex) * (n + 1));
 	for (int i = 0; i < n; i++)
 	{
-		plan->vertices[i].column = plan->layout->places[i].column;
+		plan->vertices[i].column = plan->layout->positions[i].column;
 		plan->vertices[i].is_node = i < graph->nnodes;
 	}
 	walk_links(plan, graph, false);
@@ -145,7 +148,7 @@ make_vertices(Plan *plan, const TqGraph *graph)
 static void
 make_columns(Plan *plan)
 {
-	int n = plan->layout->nplaces;
+	int n = plan->layout->npositions;
 	int columns = plan->layout->columns;
 	int *next = palloc0(sizeof(int) * (columns + 2));
 
@@ -160,7 +163,7 @@ make_columns(Plan *plan)
 		plan->column[next[plan->vertices[i].column]++] = i;
 }
 
-/* Returns the mean place of the neighbours on one side, or its own. */
+/* Returns the mean position of the neighbours on one side, or its own. */
 static double
 mean_of(const Plan *plan, int vertex, bool of_left)
 {
@@ -171,9 +174,9 @@ mean_of(const Plan *plan, int vertex, bool of_left)
 	double sum = 0;
 
 	if (n == 0)
-		return plan->layout->places[vertex].y;
+		return plan->layout->positions[vertex].y;
 	for (int i = 0; i < n; i++)
-		sum += plan->layout->places[links[i]].y;
+		sum += plan->layout->positions[links[i]].y;
 	return sum / n;
 }
 
@@ -202,9 +205,9 @@ distance(const Plan *plan, int a, int b)
  * off on the mean.
  */
 static void
-place_column(Plan *plan, int column)
+position_column(Plan *plan, int column)
 {
-	TqPlace *places = plan->layout->places;
+	TqPosition *positions = plan->layout->positions;
 	int first = plan->first[column];
 	int end = plan->first[column + 1];
 	double off = 0;
@@ -218,16 +221,16 @@ place_column(Plan *plan, int column)
 		{
 			int above = plan->column[i - 1];
 
-			y = Max(y, places[above].y + distance(plan, above, vertex));
+			y = Max(y, positions[above].y + distance(plan, above, vertex));
 		}
 		off += y - plan->vertices[vertex].order;
-		places[vertex].y = y;
+		positions[vertex].y = y;
 	}
 	for (int i = first; i < end; i++)
-		places[plan->column[i]].y -= off / (end - first);
+		positions[plan->column[i]].y -= off / (end - first);
 }
 
-/* Orders and places all columns by one side. */
+/* Orders and positions all columns by one side. */
 static void
 pass(Plan *plan, bool of_left)
 {
@@ -244,22 +247,22 @@ pass(Plan *plan, bool of_left)
 				mean_of(plan, plan->column[k], of_left);
 		qsort_arg(plan->column + first, n, sizeof(int), compare_vertices,
 				  plan->vertices);
-		place_column(plan, column);
+		position_column(plan, column);
 	}
 }
 
-/* Moves all places so that the highest one is in row 0. */
+/* Moves all positions so that the highest one is in row 0. */
 static void
 move_to_top(TqLayout *layout)
 {
-	double least = layout->nplaces > 0 ? layout->places[0].y : 0;
+	double least = layout->npositions > 0 ? layout->positions[0].y : 0;
 
-	for (int i = 0; i < layout->nplaces; i++)
-		least = Min(least, layout->places[i].y);
-	for (int i = 0; i < layout->nplaces; i++)
+	for (int i = 0; i < layout->npositions; i++)
+		least = Min(least, layout->positions[i].y);
+	for (int i = 0; i < layout->npositions; i++)
 	{
-		layout->places[i].y -= least;
-		layout->rows = Max(layout->rows, layout->places[i].y + 1);
+		layout->positions[i].y -= least;
+		layout->rows = Max(layout->rows, layout->positions[i].y + 1);
 	}
 }
 
@@ -277,7 +280,7 @@ tq_layout(const TqGraph *graph)
 	for (int i = 0; i < layout->columns; i++)
 	{
 		for (int k = plan.first[i]; k < plan.first[i + 1]; k++)
-			layout->places[plan.column[k]].y = k - plan.first[i];
+			layout->positions[plan.column[k]].y = k - plan.first[i];
 	}
 	for (int i = 0; i < PASSES; i++)
 		pass(&plan, i % 2 == 0);

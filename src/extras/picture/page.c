@@ -48,7 +48,7 @@ append_head(StringInfo out, const TqGroupPage *page)
 
 /* Appends a bar with a part for each state. */
 static void
-append_bar(StringInfo out, const TqGraph *graph)
+page_append_bar(StringInfo out, const TqGraph *graph)
 {
 	static const TqState order[TQ_STATES] = {TQ_STATE_COMPLETED,
 											 TQ_STATE_FAILED,
@@ -100,7 +100,7 @@ append_progress(StringInfo out, const TqGroupPage *page)
 					 page->sealed != 0 ? psprintf("sealed at %s",
 												  tq_label_time(page->sealed))
 									   : "not sealed");
-	append_bar(out, graph);
+	page_append_bar(out, graph);
 }
 
 static void

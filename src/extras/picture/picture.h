@@ -18,8 +18,8 @@
 /* ---- state_style.c: how pictures show the state of a task ---- */
 
 /*
- * Each state differs in more than its colour: in a terminal by a mark, elsewhere
- * by its name, the shape or a pattern of lines.
+ * Each state differs in more than its colour: in a terminal by a mark,
+ * elsewhere by its name, the shape or a pattern of lines.
  */
 typedef struct TqStateStyle
 {
@@ -89,24 +89,24 @@ extern char *tq_node_summary(const TqNode *node);
 
 /* ---- layout.c: where the nodes and edges of a graph are drawn ---- */
 
-/* A node, or a place at which an edge passes a column. */
-typedef struct TqPlace
+/* A node, or a position at which an edge passes a column. */
+typedef struct TqPosition
 {
 	int column;
 	double y; /* of its middle, in rows from 0 */
-} TqPlace;
+} TqPosition;
 
-/* The places of an edge, from its first node to its last one. */
+/* The positions of an edge, from its first node to its last one. */
 typedef struct TqRoute
 {
-	int nplaces;
-	int *places;
+	int npositions;
+	int *positions;
 } TqRoute;
 
 typedef struct TqLayout
 {
-	int nplaces; /* the first ones are those of the nodes */
-	TqPlace *places;
+	int npositions; /* the first ones are those of the nodes */
+	TqPosition *positions;
 	TqRoute *routes; /* of the edges */
 	int columns;
 	double rows;

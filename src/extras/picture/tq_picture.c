@@ -3,12 +3,14 @@
  *	  The library tq_picture: what SQL calls to draw a task group.
  *
  * The library is one of its own, so that a server in which no picture is drawn
- * has nothing of it in memory.  It uses no function and no variable of the library
- * tq (src/extras/router/tq_shard.c says why); it has its copy of core/names.c.
+ * has nothing of it in memory.  It uses no function and no variable of the
+ * library tq (src/extras/router/tq_shard.c says why); it has its copy of
+ * core/names.c.
  *
- * The functions of schema tq check the arguments and the caller's scopes, and read
- * the rows of the group by one snapshot (src/sql/pictures.sql).  The functions here
- * get these rows as arrays, and return what is drawn.  Only bodies call them.
+ * The functions of schema tq check the arguments and the caller's scopes, and
+ * read the rows of the group by one snapshot (src/sql/pictures.sql).  The
+ * functions here get these rows as arrays, and return what is drawn.  Only
+ * bodies call them.
  */
 #include "postgres.h"
 
@@ -42,8 +44,9 @@ text_of(const StringInfoData *drawn)
  * bigint[]) -> text
  */
 static Datum
-draw(FunctionCallInfo fcinfo,
-	 void (*append)(StringInfo out, const TqGraph *graph, const char *title))
+tq_picture_draw(FunctionCallInfo fcinfo,
+				void (*append)(StringInfo out, const TqGraph *graph,
+							   const char *title))
 {
 	char *title = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	TqGroupPicture picture;
@@ -60,26 +63,26 @@ draw(FunctionCallInfo fcinfo,
 Datum
 tq_draw_tree(PG_FUNCTION_ARGS)
 {
-	return draw(fcinfo, tq_graph_tree);
+	return tq_picture_draw(fcinfo, tq_graph_tree);
 }
 
 /* draw_dot(...) -> text for Graphviz */
 Datum
 tq_draw_dot(PG_FUNCTION_ARGS)
 {
-	return draw(fcinfo, tq_graph_dot);
+	return tq_picture_draw(fcinfo, tq_graph_dot);
 }
 
 /* draw_mermaid(...) -> text for Mermaid */
 Datum
 tq_draw_mermaid(PG_FUNCTION_ARGS)
 {
-	return draw(fcinfo, tq_graph_mermaid);
+	return tq_picture_draw(fcinfo, tq_graph_mermaid);
 }
 
 /*
- * draw_gantt(title text, max_rows int, tasks drawn_task[], dependencies bigint[],
- * runs drawn_run[], now timestamptz) -> text: an SVG
+ * draw_gantt(title text, max_rows int, tasks drawn_task[], dependencies
+ * bigint[], runs drawn_run[], now timestamptz) -> text: an SVG
  */
 Datum
 tq_draw_gantt(PG_FUNCTION_ARGS)
@@ -100,10 +103,10 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 }
 
 /*
- * draw_report(task_group_id text, max_nodes int, sealed timestamptz, outcome text,
- * tasks drawn_task[], dependencies bigint[], runs drawn_run[], faults
- * drawn_fault[], now timestamptz) -> text: a page of HTML.  sealed and outcome are
- * NULL if there is none.
+ * draw_report(task_group_id text, max_nodes int, sealed timestamptz, outcome
+ * text, tasks drawn_task[], dependencies bigint[], runs drawn_run[], faults
+ * drawn_fault[], now timestamptz) -> text: a page of HTML.  sealed and outcome
+ * are NULL if there is none.
  */
 Datum
 tq_draw_report(PG_FUNCTION_ARGS)

@@ -5,8 +5,8 @@
  * A procedure that changes the map commits several times, and holds this lock
  * from its begin to its end.  The lock of a transaction would be released by the
  * first commit; that of a session would outlive an error.  So this is the lock
- * of a session that an abort releases.  The library has transaction callbacks of its
- * own for this, which do nothing while the lock is not held.
+ * of a session that an abort releases.  The library has transaction callbacks of
+ * its own for this, which do nothing while the lock is not held.
  */
 #include "postgres.h"
 
@@ -65,7 +65,7 @@ tq_router_map_unlock(void)
  * other session comes in between.
  */
 static void
-transaction_ends(XactEvent event, void *arg)
+map_lock_transaction_ends(XactEvent event, void *arg)
 {
 	if (held_by == InvalidSubTransactionId)
 		return;
@@ -92,8 +92,8 @@ transaction_ends(XactEvent event, void *arg)
  * has been committed is the outer part from then on.
  */
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId id,
-					SubTransactionId parent, void *arg)
+map_lock_subtransaction_ends(SubXactEvent event, SubTransactionId id,
+							 SubTransactionId parent, void *arg)
 {
 	if (held_by != id)
 		return;
@@ -115,6 +115,6 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 void
 tq_router_map_init(void)
 {
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
+	RegisterXactCallback(map_lock_transaction_ends, NULL);
+	RegisterSubXactCallback(map_lock_subtransaction_ends, NULL);
 }

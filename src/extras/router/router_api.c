@@ -54,8 +54,8 @@ static KnownEmpty known_empty[1024];
 
 /*
  * The shard of a task that this session has claimed.  A task never leaves its
- * shard, so this stays true.  The tasks of a batch have places of their own even
- * if some of their ids fall into the same set.
+ * shard, so this stays true.  The tasks of a batch have positions of their own
+ * even if some of their ids fall into the same set.
  */
 typedef struct KnownTask
 {
@@ -115,12 +115,12 @@ tq_shard_unlock_map(PG_FUNCTION_ARGS)
 }
 
 /*
- * lock_subscription(name text): locks a subscription of the caller's role until the
- * end of the transaction, so that its sessions number its messages one after the
- * other.  Two names may have one lock.
+ * lock_subscription(name text): locks a subscription of the caller's role until
+ * the end of the transaction, so that its sessions number its messages one
+ * after the other.  Two names may have one lock.
  *
- * No other role can take it, as it could an advisory lock: the role is part of it,
- * and no statement of SQL locks a role of one database.
+ * No other role can take it, as it could an advisory lock: the role is part of
+ * it, and no statement of SQL locks a role of one database.
  */
 Datum
 tq_shard_lock_subscription(PG_FUNCTION_ARGS)
@@ -155,8 +155,8 @@ set_of_task(const TqSlug *id)
 }
 
 /*
- * Notes that this session has claimed a task on a shard: a report on it need not
- * look it up, even if its bucket was moved.
+ * Notes that this session has claimed a task on a shard: a report on it need
+ * not look it up, even if its bucket was moved.
  */
 void
 tq_router_note_task(const TqSlug *id, int32 shard)
@@ -195,8 +195,8 @@ known_shard(const TqSlug *id)
 }
 
 /*
- * The shard of a task or a group, or -1 if this session does not know it.  A task
- * may have the id of a group that it is not in.
+ * The shard of a task or a group, or -1 if this session does not know it.  A
+ * task may have the id of a group that it is not in.
  */
 static int32
 shard_of(const TqSlug *id, const int32 *owners, bool is_group)
@@ -209,12 +209,12 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
 }
 
 /*
- * one_place(ids slugid[], are_groups bool, owners int[]) -> the partition of the
- * one shard that has all these tasks or groups, by the shard of each bucket.  A bucket has -1 as
- * its shard if some of it may be on another one; then what this session has
- * claimed is known.  NULL if there are several shards, or an unknown one, if ids
- * has a NULL, or if owners is not a shard for each bucket.  No id at all is any
- * shard's.
+ * one_place(ids slugid[], are_groups bool, owners int[]) -> the partition of
+ * the one shard that has all these tasks or groups, by the shard of each
+ * bucket.  A bucket has -1 as its shard if some of it may be on another one;
+ * then what this session has claimed is known.  NULL if there are several
+ * shards, or an unknown one, if ids has a NULL, or if owners is not a shard for
+ * each bucket.  No id at all is any shard's.
  *
  * Reads the map once for all ids, where an expression for each of 100 costs a
  * third as much as their conversion to text and back.
@@ -268,7 +268,7 @@ is_known_empty(const text *queue, int32 shard, TimestampTz now)
 
 /* The first of n shards for the next claim of this session. */
 static uint32
-next_turn(int n)
+router_next_turn(int n)
 {
 	if (!turn_is_drawn)
 		turn = pg_prng_uint32(&pg_global_prng_state);
@@ -289,7 +289,7 @@ tq_shard_claim_order(PG_FUNCTION_ARGS)
 	const int32 *shards = integers(PG_GETARG_ARRAYTYPE_P(1), &n);
 	TimestampTz now = n > 1 ? GetCurrentTimestamp() : 0;
 	Datum *ordered = palloc(sizeof(Datum) * Max(n, 1));
-	int first = n > 1 ? next_turn(n) : 0;
+	int first = n > 1 ? router_next_turn(n) : 0;
 	int front = 0;
 	int back = n;
 

@@ -4,8 +4,8 @@
  *	  PL/Proxy, with the SQLSTATE of a connection for a shard that does not answer.
  *
  * PL/Proxy gives the rows of a result one by one and keeps the others with the
- * cluster, where the next call frees them: in a select list, or behind a cursor,
- * rows would be lost.  So the rows of a set are all taken at once.
+ * cluster, where the next call frees them: in a select list, or behind a
+ * cursor, rows would be lost.  So the rows of a set are all taken at once.
  *
  * Values are sent as text, which a shard reads by its own settings.  Times and
  * intervals are written in the styles that every session reads alike.
@@ -76,7 +76,8 @@ hint_of(int state)
 
 /*
  * Raises the error that PL/Proxy has raised.  If it is about a connection, which
- * PL/Proxy calls an internal error, clients get the SQLSTATE of that and a hint.
+ * PL/Proxy calls an internal error, clients get the SQLSTATE of that and a
+ * hint.
  */
 static void
 raise_again(MemoryContext context)
@@ -120,7 +121,8 @@ set_styles(void)
 
 /* Adds a value of a set to the result. */
 static void
-put_value(const ReturnSetInfo *result, bool is_row, Datum value, bool is_null)
+router_language_put_value(const ReturnSetInfo *result, bool is_row,
+						  Datum value, bool is_null)
 {
 	HeapTupleHeader header;
 	HeapTupleData tuple;
@@ -162,7 +164,7 @@ call_set(PGFunction call, FunctionCallInfo fcinfo)
 		value = call(fcinfo);
 		if (result->isDone != ExprMultipleResult)
 			break;
-		put_value(result, is_row, value, fcinfo->isnull);
+		router_language_put_value(result, is_row, value, fcinfo->isnull);
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(row);

@@ -4,8 +4,8 @@
  *	  shards as text: claims, runs and outcomes (src/api/lines_api.c).
  *
  * Callgrind has counted 1.5 million instructions of a router for a claim and a
- * resolution of 100 tasks.  With a row for each task it was 2.6 million, and with
- * lines whose JSON was text 2.0.
+ * resolution of 100 tasks.  With a row for each task it was 2.6 million, and
+ * with lines whose JSON was text 2.0.
  */
 #include "postgres.h"
 
@@ -28,8 +28,9 @@ PG_FUNCTION_INFO_V1(tq_shard_runs);
 PG_FUNCTION_INFO_V1(tq_shard_resolutions);
 
 /*
- * Raises an error that claim_work() does not take for a shard that does not answer:
- * this one has claimed tasks, and the caller must learn why it has none of them.
+ * Raises an error that claim_work() does not take for a shard that does not
+ * answer: this one has claimed tasks, and the caller must learn why it has none
+ * of them.
  */
 pg_noreturn static void
 refuse_answer(const char *what)
@@ -81,7 +82,7 @@ read_json(TqLines *lines, char ends, Datum *value, bool *is_null)
 }
 
 static bool
-read_queue(TqLines *lines, Datum *value)
+router_lines_read_queue(TqLines *lines, Datum *value)
 {
 	char *field = tq_lines_field(lines, '\n');
 
@@ -91,9 +92,9 @@ read_queue(TqLines *lines, Datum *value)
 }
 
 /*
- * claims(lines text, shard int, worker_group, worker_id text) -> rows of tq.claim,
- * or of tq.queue_claim: what that shard has returned.  This session knows from now
- * on that the tasks are there.
+ * claims(lines text, shard int, worker_group, worker_id text) -> rows of
+ * tq.claim, or of tq.queue_claim: what that shard has returned.  This session
+ * knows from now on that the tasks are there.
  */
 Datum
 tq_shard_claims(PG_FUNCTION_ARGS)
@@ -114,7 +115,7 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 			!read_json(&lines, '\t', &values[5], &nulls[5]) ||
 			!read_json(&lines, has_queue ? '\t' : '\n', &values[6],
 					   &nulls[6]) ||
-			(has_queue && !read_queue(&lines, &values[7])))
+			(has_queue && !router_lines_read_queue(&lines, &values[7])))
 			refuse_answer("claims");
 		tq_router_note_task(&task_id, PG_GETARG_INT32(1));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
@@ -139,8 +140,8 @@ length(const ArrayType *array)
 }
 
 /*
- * runs(task_ids slugid[], run_ids int[]) -> the runs as lines; NULL if these are
- * not two lists of one length without NULL
+ * runs(task_ids slugid[], run_ids int[]) -> the runs as lines; NULL if these
+ * are not two lists of one length without NULL
  */
 Datum
 tq_shard_runs(PG_FUNCTION_ARGS)
@@ -165,8 +166,8 @@ tq_shard_runs(PG_FUNCTION_ARGS)
 
 /*
  * resolutions(task_ids slugid[], run_ids int[], outcomes text) -> rows of
- * tq.resolution: those of runs() with these arrays, and what a shard has returned
- * for them
+ * tq.resolution: those of runs() with these arrays, and what a shard has
+ * returned for them
  */
 Datum
 tq_shard_resolutions(PG_FUNCTION_ARGS)

@@ -1,18 +1,18 @@
 /*
- * fair_place.c
+ * fair_position.c
  *	  Places of runs in queues that are fair to their keys (doc/spec/policy.md
  *	  11.4).
  *
- * In such a queue the seq of a run is a tag (fair_clock.c), which its key decides,
- * and not an id.  Tags are below all ids, so that runs which were pending before
- * the queue became fair come after, until maintenance gives them tags too
- * (reorder.c); and those that have tags when it is no longer fair come
+ * In such a queue the seq of a run is a tag (fair_clock.c), which its key
+ * decides, and not an id.  Tags are below all ids, so that runs which were
+ * pending before the queue became fair come after, until maintenance gives them
+ * tags too (reorder.c); and those that have tags when it is no longer fair come
  * first.
  *
- * What shared memory does not know, as after a start of the server, is read from
- * the table here: the time of a queue and priority is the lowest tag there, and
- * the last tag of a key the highest among the newest of its tasks, also of
- * transactions in progress.
+ * What shared memory does not know, as after a start of the server, is read
+ * from the table here: the time of a queue and priority is the lowest tag
+ * there, and the last tag of a key the highest among the newest of its tasks,
+ * also of transactions in progress.
  */
 #include "postgres.h"
 
@@ -157,7 +157,7 @@ tag_of(TupleTableSlot *slot, const TqFairKey *key)
 
 /* Returns the highest of two tags; 0 is none. */
 static int64
-later(int64 a, int64 b)
+fair_position_later(int64 a, int64 b)
 {
 	if (a == 0 || b == 0)
 		return Min(a, b);
@@ -165,9 +165,9 @@ later(int64 a, int64 b)
 }
 
 /*
- * Returns the last tag of the newest tasks of a key, of which this call may have
- * n whose rows are not written yet; 0 if none has one.  If there are too many,
- * it returns the one that is known.
+ * Returns the last tag of the newest tasks of a key, of which this call may
+ * have n whose rows are not written yet; 0 if none has one.  If there are too
+ * many, it returns the one that is known.
  */
 static int64
 last_with_key(const TqFairKey *key, const char *text, int n)
@@ -193,7 +193,7 @@ last_with_key(const TqFairKey *key, const char *text, int n)
 		if (tq_scan_find(moved, Int64GetDatum(task), 0, 0))
 			tag = tag_of(moved->slot, key);
 		found += tag != 0;
-		last = later(last, tag);
+		last = fair_position_later(last, tag);
 	}
 	tq_scan_close(moved);
 	tq_scan_close(newest);
@@ -228,7 +228,7 @@ last_without_key(const TqFairKey *key, KeyReader *keys)
 	return looked == NEWEST && last == 0 ? tq_fair_last(key) : last;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 #define RECENT 8
 
@@ -237,7 +237,7 @@ last_without_key(const TqFairKey *key, KeyReader *keys)
  * tag at most once; and it knows its own tags, of which other sessions that
  * check may not see the rows yet.
  */
-typedef struct Call
+typedef struct FairPlaceCall
 {
 	KeyReader *keys;
 	TimestampTz now;
@@ -245,10 +245,10 @@ typedef struct Call
 	TqFairKey recent[RECENT]; /* to which it has given tags */
 	int64 tags[RECENT];
 	int next;
-} Call;
+} FairPlaceCall;
 
 static TqFairKey
-key_of(Oid pending, const TqFairRun *run, const char *text)
+fair_position_key_of(Oid pending, const TqFairRun *run, const char *text)
 {
 	return (TqFairKey){.pending = pending,
 					   .queue = run->queue,
@@ -258,7 +258,7 @@ key_of(Oid pending, const TqFairRun *run, const char *text)
 
 /* Returns where this call keeps its last tag of a key. */
 static int64 *
-recent_tag(Call *call, const TqFairKey *key)
+recent_tag(FairPlaceCall *call, const TqFairKey *key)
 {
 	for (int i = 0; i < RECENT; i++)
 	{
@@ -278,7 +278,7 @@ recent_tag(Call *call, const TqFairKey *key)
  * all tags.
  */
 static int64
-next_tag(Call *call, const TqFairKey *key, const char *text)
+next_tag(FairPlaceCall *call, const TqFairKey *key, const char *text)
 {
 	double weight = tq_queue_settings_weight(key->queue, text);
 	int64 *last = recent_tag(call, key);
@@ -307,15 +307,15 @@ next_tag(Call *call, const TqFairKey *key, const char *text)
 }
 
 /*
- * Gives runs of queues that are fair their places, in this order.  The keys of
- * their tasks have been inserted before.
+ * Gives runs of queues that are fair their positions, in this order.  The keys
+ * of their tasks have been inserted before.
  */
 void
-tq_fair_place(Oid pending, TqFairRun *runs, int n)
+tq_fair_position(Oid pending, TqFairRun *runs, int n)
 {
-	Call call = {.keys = begin_keys(TQ_KEY_FAIRNESS),
-				 .now = tq_clock_now(),
-				 .n = n};
+	FairPlaceCall call = {.keys = begin_keys(TQ_KEY_FAIRNESS),
+						  .now = tq_clock_now(),
+						  .n = n};
 
 	for (int i = 0; i < n; i++)
 	{
@@ -323,22 +323,23 @@ tq_fair_place(Oid pending, TqFairRun *runs, int n)
 		TqFairKey key;
 
 		text = text == NULL ? NO_KEY : text;
-		key = key_of(pending, &runs[i], text);
+		key = fair_position_key_of(pending, &runs[i], text);
 		runs[i].seq = next_tag(&call, &key, text);
 	}
 	end_keys(call.keys);
 }
 
 /*
- * Gives a run another place, because another one has its own; `tries` is how
+ * Gives a run another position, because another one has its own; `tries` is how
  * often that was so before.
  */
 void
-tq_fair_place_again(Oid pending, TqFairRun *run, int tries)
+tq_fair_position_again(Oid pending, TqFairRun *run, int tries)
 {
 	KeyReader *keys = begin_keys(TQ_KEY_FAIRNESS);
 	const char *text = key_of_task(keys, run->task);
-	TqFairKey key = key_of(pending, run, text == NULL ? NO_KEY : text);
+	TqFairKey key = fair_position_key_of(pending, run,
+										 text == NULL ? NO_KEY : text);
 
 	end_keys(keys);
 	run->seq = tq_fair_take_other(&key, run->seq, tries);
