@@ -231,6 +231,7 @@ is(psql($node, q{SELECT sum(created) FROM tq.queue_stats}), 0, 'the totals are l
 
 # A transaction that is open while they are.
 my $open = $node->background_psql($db, on_error_stop => 1);
+$open->set_query_timer_restart();
 $open->query_safe(qq{BEGIN; SELECT tq.enqueue('c/a', task_group_id => '$group', scheduler_id => '-') FROM generate_series(1, 3)});
 psql($node, q{SELECT tq_internal.reset_queue_stats()});
 ok(wait_exact($node), 'counted while a transaction is open');

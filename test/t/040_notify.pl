@@ -22,6 +22,7 @@ sub listener
 	my (@channels) = @_;
 	my $self = { psql => $node->background_psql($db), news => [] };
 
+	$self->{psql}->set_query_timer_restart();		# it lives longer than a query may take
 	run_in($self, "LISTEN \"$_\"") foreach @channels;
 	return $self;
 }
