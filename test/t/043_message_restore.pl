@@ -181,7 +181,6 @@ sub check_copy
 	my $listener = $node->background_psql($db);
 
 	$listener->set_query_timer_restart();
-	$listener->set_query_timer_restart();
 	$listener->query_safe('LISTEN done; LISTEN tq_task_running; LISTEN tq_task_completed');
 	$sql->("SELECT tq.report_completed(id('running'), 0)");
 	$sql->("SELECT live('afterwards')");
