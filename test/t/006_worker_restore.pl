@@ -24,10 +24,10 @@ sub state_in
 # Things that come due: a deadline, a claim that expires, a delayed task.
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(source clock plain parallel data psql);
 $node->safe_psql('source', 'CREATE EXTENSION tq');
-$id{deadline} = enqueue($node, 'source', "deadline => '2 s'");
+$id{deadline} = enqueue($node, 'source', "deadline => '8 s'");
 $id{lost} = $node->safe_psql('source', "SELECT tq.enqueue('p/lost')");
-$node->safe_psql('source', "SET tq.claim_timeout = '2s'; SELECT 1 FROM tq.claim_work('p/lost', 'g', 'w')");
-$id{delayed} = $node->safe_psql('source', "SELECT tq.enqueue('p/delayed', delay => '2 s')");
+$node->safe_psql('source', "SET tq.claim_timeout = '8s'; SELECT 1 FROM tq.claim_work('p/lost', 'g', 'w')");
+$id{delayed} = $node->safe_psql('source', "SELECT tq.enqueue('p/delayed', delay => '8 s')");
 my $connection = $node->connstr('source');
 command_ok([ 'pg_dump', '-f', "$tmp/plain.sql", '-d', $connection ], 'dump as SQL');
 command_ok([ 'pg_dump', '-Fd', '-f', "$tmp/dump", '-d', $connection ], 'dump as a directory');
