@@ -109,7 +109,7 @@ my %more = (
 	result => ["($done)"],
 	get_worker => ["('p/d', 'g', 'w')"],
 	list_workers => ["('p/d')", "('p/new')"],
-	get_task_queue => ["('p/d')", "('p/unknown')"],
+	get_task_queue => ["('p/d')"],
 	list_pending_tasks => ["('p/w')", "('p/new')"],
 	list_claimed_tasks => ["('p/d')", "('p/new')"],
 	list_dead_letters => ["('p/x')"],
@@ -159,7 +159,7 @@ is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],
 
 # What a worker does within a minute after its row was written is in the memory of the
 # primary.
-my $remembered = qr/workers?\('p', 's'/;
+my $remembered = qr{workers?\('p/s'};
 
 # What a call answers: SQLSTATE and, if it has one, the hint.
 sub answer
