@@ -34,8 +34,6 @@ extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
 					  int min, int max);
 extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
-extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
-							   const char *name);
 extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
 								const char *name);
 extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);

@@ -113,16 +113,6 @@ tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
 	return TextDatumGetCString(get(fcinfo, n, name));
 }
 
-/* Returns a text argument that must be an identifier. */
-char *
-tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
-{
-	char *value = tq_arg_text(fcinfo, n, name);
-
-	tq_check_identifier(name, value);
-	return value;
-}
-
 /* Returns the argument "worker_group" or "worker_id". */
 char *
 tq_arg_worker_name(FunctionCallInfo fcinfo, int n, const char *name)

@@ -58,7 +58,6 @@ PG_FUNCTION_INFO_V1(tq_sql_arg_int);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
 PG_FUNCTION_INFO_V1(tq_sql_arg_after);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
-PG_FUNCTION_INFO_V1(tq_sql_arg_identifier);
 PG_FUNCTION_INFO_V1(tq_sql_arg_worker_name);
 PG_FUNCTION_INFO_V1(tq_sql_clip);
 PG_FUNCTION_INFO_V1(tq_sql_microseconds);
@@ -357,15 +356,6 @@ Datum
 tq_sql_arg_queue(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TEXT_P(cstring_to_text(tq_arg_task_queue_id(fcinfo, 0)));
-}
-
-/* arg_identifier(value text, name text) -> text: a part of such a name */
-Datum
-tq_sql_arg_identifier(PG_FUNCTION_ARGS)
-{
-	char *value = tq_arg_identifier(fcinfo, 0, given(fcinfo, 1));
-
-	PG_RETURN_TEXT_P(cstring_to_text(value));
 }
 
 /* arg_worker_name(value text, name text) -> text: of a worker, or its group */

@@ -111,25 +111,6 @@ name_fault(const char *value, const char *further)
 					pg_mblen(c), c);
 }
 
-static void
-identifier_refuse(const char *what, const char *value, const char *further,
-				  const char *hint)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-					errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-					errdetail("It %s.", name_fault(value, further)),
-					errhint("%s", hint)));
-}
-
-/* Checks an identifier that is an argument, such as provisioner_id. */
-void
-tq_check_identifier(const char *what, const char *value)
-{
-	if (!tq_is_identifier(value))
-		identifier_refuse(what, value, "-_",
-						  "Use 1 to 38 letters, digits, \"-\" or \"_\".");
-}
-
 /*
  * Checks a worker_group or worker_id.  It may be the name of a pod or of a
  * host.
@@ -140,9 +121,13 @@ tq_check_worker_name(const char *what, const char *value)
 	size_t len = strlen(value);
 
 	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
-		identifier_refuse(
-			what, value, "-_.",
-			"Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".");
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+			 errdetail("It %s.", name_fault(value, "-_.")),
+			 errhint(
+				 "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".")));
 }
 
 /* Checks the name of an artifact that is an argument. */

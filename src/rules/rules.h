@@ -70,7 +70,6 @@ extern bool tq_is_task_queue_id(const char *value);
 extern bool tq_is_project_id(const char *value);
 extern bool tq_is_printable(const char *value);
 extern bool tq_is_artifact_name(const char *value);
-extern void tq_check_identifier(const char *what, const char *value);
 extern void tq_check_worker_name(const char *what, const char *value);
 extern void tq_check_artifact_name(const char *value);
 extern char *tq_task_queue_id(const char *what, char *value);

@@ -85,10 +85,6 @@ CREATE FUNCTION tq_internal.arg_queue(task_queue_id text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_queue' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_queue(text) IS 'the argument task_queue_id, if it may be the name of a queue';
 
-CREATE FUNCTION tq_internal.arg_identifier(value text, name text) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_sql_arg_identifier' LANGUAGE C;
-COMMENT ON FUNCTION tq_internal.arg_identifier(text, text) IS 'an argument of that name, if it may be an identifier';
-
 CREATE FUNCTION tq_internal.clip(value text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_clip' LANGUAGE C STABLE STRICT;
 COMMENT ON FUNCTION tq_internal.clip(text) IS 'the beginning of a value that an error repeats';

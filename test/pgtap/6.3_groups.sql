@@ -21,7 +21,7 @@ SELECT pg_temp.forget();
 SELECT pg_temp.report('lone', 'completed');
 CREATE TEMP TABLE news OF tq.exchange_message;
 INSERT INTO news SELECT * FROM pg_temp.news();
-SELECT is(string_agg(pg_temp.told(n), ', ' ORDER BY id), 'COMP lone completed 0.wg.w1, GROUP lone', '4.5 a task that is alone: after its own message') FROM news AS n;
+SELECT is(string_agg(pg_temp.notified(n), ', ' ORDER BY id), 'COMP lone completed 0.wg.w1, GROUP lone', '4.5 a task that is alone: after its own message') FROM news AS n;
 SELECT is(payload, jsonb_build_object('version', 1, 'taskGroupId', pg_temp.id('lone')::text, 'schedulerId', 'sched',
 	'expires', pg_temp.iso((tq.task(pg_temp.id('lone')) ->> 'expires')::timestamptz + interval '1 hour')), '6.3 the whole message') FROM news WHERE exchange = 'task-group-resolved';
 SELECT is(routing_key || cc::text, format('primary.%s.sched._{}', pg_temp.id('lone')), '6.3 its routing key, and no CC') FROM news WHERE exchange = 'task-group-resolved';
@@ -88,7 +88,7 @@ SELECT is(count(*) || ' ' || count(*) FILTER (WHERE exchange = 'task-group-resol
 SELECT pg_temp.report(z || n, 'internal-error') FROM orders;
 TRUNCATE news;
 INSERT INTO news SELECT * FROM pg_temp.news();
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM news AS m WHERE payload #>> '{status,taskGroupId}' = g OR payload ->> 'taskGroupId' = g),
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM news AS m WHERE payload #>> '{status,taskGroupId}' = g OR payload ->> 'taskGroupId' = g),
 	format('EXC %s exception 0.wg.w1, GROUP six%s', z || n, n), format('4.5 three tasks, resolved in the order %s %s %s', x, y, z))
 FROM orders, LATERAL (SELECT pg_temp.id('six' || n)::text) AS v (g);
 SELECT is(count(*), 12::bigint, '4.5 and nothing else') FROM news;
@@ -224,7 +224,7 @@ SELECT is(pg_temp.sent(), 'EXC r5 exception 1._._, GROUP g13', '4.5 until it is 
 
 SELECT pg_temp.members('g14', 'x1');
 SELECT pg_temp.report('x1', 'completed');
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM pg_temp.news() AS m WHERE exchange LIKE '%group%'), 'GROUP g14', '4.5 (c) resolved');
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM pg_temp.news() AS m WHERE exchange LIKE '%group%'), 'GROUP g14', '4.5 (c) resolved');
 SELECT pg_temp.create('x2', '{"$group": "g14", "$deps": ["x2"]}');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x1', 'completed');
@@ -333,6 +333,6 @@ SELECT lives_ok($$SELECT tq.subscribe('s', 'task-group-resolved', 'primary.*.sch
 SELECT pg_temp.report('u1', 'completed');
 SELECT pg_temp.report('lone', 'completed');
 SELECT is(pg_temp.sent(), 'GROUP g18, GROUP lone', 'so it is sent');
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.fetch('s') AS m), 'GROUP lone', 'the subscription gets its own');
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM tq.fetch('s') AS m), 'GROUP lone', 'the subscription gets its own');
 
 SELECT * FROM finish();

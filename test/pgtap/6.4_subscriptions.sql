@@ -7,7 +7,7 @@ SELECT no_plan();
 CREATE FUNCTION pg_temp.fetched(subscription text, max int DEFAULT 100) RETURNS text
 LANGUAGE sql AS $$
 	SELECT pg_temp.last_id();
-	SELECT coalesce(string_agg(pg_temp.told(m), ', ' ORDER BY m.id), '') FROM tq.fetch(subscription, max) AS m
+	SELECT coalesce(string_agg(pg_temp.notified(m), ', ' ORDER BY m.id), '') FROM tq.fetch(subscription, max) AS m
 $$;
 
 -- Acknowledge the first n messages that fetch() gives.
@@ -261,7 +261,7 @@ SET tq.clock_offset = '1150 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '3, 1 2 3, 1 2 3'$$);
 SELECT is(pg_temp.places(), '3, 1 2 3, 1 2 3', 'retention: the first segment is too old');
 SELECT is(pg_relation_size('tq_internal.message_0') + pg_relation_size('tq_internal.tick_0') + pg_indexes_size('tq_internal.message_0'), 8192::bigint, 'retention: it is empty, but for a page of an index');
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
 	'DEF k3 unscheduled _._._, PEND k3 pending 0._._', 'retention: newer messages can be read');
 SELECT is(pg_temp.code('SELECT tq.message(1)'), 'TQ404', 'retention: older messages are deleted');
 SELECT is((SELECT min(id) FROM tq.messages()) > (SELECT max(n) FROM all_ids, unnest(ids) AS n), true, 'retention: ids go on');
@@ -299,7 +299,7 @@ SELECT is((SELECT (oldest_unread = (SELECT published FROM tq.messages(max => 1))
 SELECT pg_temp.acked('slow', 1);
 SET tq.clock_offset = '10200 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() LIKE '%, 2, %'$$);
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF l2 unscheduled _._._, PEND l2 pending 0._._', 'subscription_retention: what is acknowledged is dropped');
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM tq.messages() AS m), 'DEF l2 unscheduled _._._, PEND l2 pending 0._._', 'subscription_retention: what is acknowledged is dropped');
 SELECT is(pg_temp.fetched('slow'), 'PEND l2 pending 0._._', 'subscription_retention: what is not is kept');
 SELECT id AS l2 FROM tq.fetch('slow')
 \gset

@@ -114,16 +114,16 @@ END
 $$;
 CREATE TEMP TABLE news OF tq.exchange_message;
 INSERT INTO news SELECT * FROM pg_temp.news();
-CREATE TEMP TABLE expected AS SELECT row_number() OVER (ORDER BY i, n) AS n, told
+CREATE TEMP TABLE expected AS SELECT row_number() OVER (ORDER BY i, n) AS n, notified
 FROM generate_series(1, 400) AS i, unnest(ARRAY[
 	format('DEF t%s unscheduled _._._', i), format('PEND t%s pending 0._._', i), format('RUN t%s running 0.wg.w%1$s', i),
 	CASE i % 4 WHEN 0 THEN format('COMP t%s completed 0.wg.w%1$s', i) WHEN 1 THEN format('FAIL t%s failed 0.wg.w%1$s', i)
 		WHEN 2 THEN format('PEND t%s pending 1._._', i) ELSE format('EXC t%s exception 0.wg.w%1$s', i) END,
-	format('PEND t%s pending 1._._', i), format('EXC t%s exception 1._._', i)]) WITH ORDINALITY AS u (told, n);
+	format('PEND t%s pending 1._._', i), format('EXC t%s exception 1._._', i)]) WITH ORDINALITY AS u (notified, n);
 SELECT is((SELECT count(*) FROM expected), 2400::bigint, '2,000 transitions in one transaction: 2,400 messages');
 SELECT is((SELECT count(*) FROM news WHERE exchange <> 'task-group-resolved'), 2400::bigint, 'as many are sent');
-SELECT is((SELECT count(*) FROM expected e FULL JOIN (SELECT row_number() OVER (ORDER BY id) AS n, pg_temp.told(m) AS told FROM news AS m WHERE exchange <> 'task-group-resolved') AS m
-	USING (n) WHERE m.told IS DISTINCT FROM e.told), 0::bigint, 'the expected ones, in order');
+SELECT is((SELECT count(*) FROM expected e FULL JOIN (SELECT row_number() OVER (ORDER BY id) AS n, pg_temp.notified(m) AS notified FROM news AS m WHERE exchange <> 'task-group-resolved') AS m
+	USING (n) WHERE m.notified IS DISTINCT FROM e.notified), 0::bigint, 'the expected ones, in order');
 SELECT is((SELECT count(DISTINCT published) FROM news WHERE exchange <> 'task-group-resolved'), 1::bigint, 'published at once');
 SELECT is((SELECT max(id) - min(id) FROM news WHERE exchange <> 'task-group-resolved'), 2399::bigint, 'with consecutive ids');
 SELECT is((SELECT count(*) FROM news WHERE exchange = 'task-group-resolved'), 400::bigint, 'and a message for each group');
@@ -143,8 +143,8 @@ SELECT is(pg_temp.sent(), '', '2,000 transitions that were rolled back: nothing 
 
 -- one call, many messages
 SELECT is(tq.create_tasks((SELECT jsonb_agg(pg_temp.entry('v' || i, '{"taskQueueId": "great/v"}') ORDER BY i) FROM generate_series(1, 2000) AS i)), 2000::bigint, '2,000 tasks by one call');
-SELECT is(array_agg(pg_temp.told(m) ORDER BY id), (SELECT array_agg(told ORDER BY i, n) FROM generate_series(1, 2000) AS i,
-	unnest(ARRAY[format('DEF v%s unscheduled _._._', i), format('PEND v%s pending 0._._', i)]) WITH ORDINALITY AS u (told, n)), '4,000 messages, in order') FROM pg_temp.news() AS m;
+SELECT is(array_agg(pg_temp.notified(m) ORDER BY id), (SELECT array_agg(notified ORDER BY i, n) FROM generate_series(1, 2000) AS i,
+	unnest(ARRAY[format('DEF v%s unscheduled _._._', i), format('PEND v%s pending 0._._', i)]) WITH ORDINALITY AS u (notified, n)), '4,000 messages, in order') FROM pg_temp.news() AS m;
 
 -- ---------------------------------------------------------------------------
 -- upkeep() publishes what others have committed
@@ -223,7 +223,7 @@ SELECT pg_temp.create('d4');
 SELECT is(pg_temp.sent(), 'DEF d1 unscheduled _._._, PEND d1 pending 0._._, DEF d3 unscheduled _._._, PEND d3 pending 0._._, DEF d4 unscheduled _._._, PEND d4 pending 0._._',
 	'a task that is deleted before its messages are published: they are left out');
 SELECT pg_temp.remove('d3');
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.fetch('sub') AS m), 'PEND d1 pending 0._._, PEND d4 pending 0._._', 'a task that is deleted after its messages were published: the same');
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM tq.fetch('sub') AS m), 'PEND d1 pending 0._._, PEND d4 pending 0._._', 'a task that is deleted after its messages were published: the same');
 SELECT is((SELECT count(*) FROM pg_temp.messages_after(0) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('d3')::text), 0::bigint, 'messages() has none of them');
 SELECT lives_ok($$SELECT tq.ack('sub', (SELECT max(id) FROM tq.fetch('sub')))$$, 'they can be skipped');
 SELECT is((SELECT count(*) FROM tq.fetch('sub')), 0::bigint, 'and are not fetched again');
@@ -249,7 +249,7 @@ SET tq.message_retention = '10h';
 SET tq.clock_offset = '4 hours';
 SELECT pg_temp.upkeep();
 RESET tq.clock_offset;
-SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM pg_temp.messages_after(0) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('d7')::text),
+SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM pg_temp.messages_after(0) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('d7')::text),
 	'DEF d7 unscheduled _._._, PEND d7 pending 0._._, RUN d7 running 0.wg.w1, COMP d7 completed 0.wg.w1', 'a task does not expire while the log has messages about it');
 
 SELECT * FROM finish();

@@ -13,7 +13,7 @@ CREATE TEMP TABLE log OF tq.exchange_message;
 CREATE FUNCTION pg_temp.heard() RETURNS text
 LANGUAGE sql AS $$
 	WITH n AS (INSERT INTO log SELECT * FROM pg_temp.news() RETURNING *)
-	SELECT coalesce(string_agg(pg_temp.told((n.id, n.exchange, n.routing_key, n.cc, n.payload, n.published)::tq.exchange_message), ', ' ORDER BY n.id), '') FROM n
+	SELECT coalesce(string_agg(pg_temp.notified((n.id, n.exchange, n.routing_key, n.cc, n.payload, n.published)::tq.exchange_message), ', ' ORDER BY n.id), '') FROM n
 $$;
 SELECT pg_temp.forget();
 

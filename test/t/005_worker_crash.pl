@@ -68,7 +68,7 @@ sub start_client
 }
 
 # What the clients have read so far: lines of one kind.
-sub told
+sub reported
 {
 	my ($kind) = @_;
 	my @lines;
@@ -85,11 +85,11 @@ sub told
 sub wait_progress
 {
 	my ($what, $more) = @_;
-	my $goal = told('completed') + $more;
+	my $goal = reported('completed') + $more;
 
 	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
-		return pass($what) if told('completed') >= $goal;
+		return pass($what) if reported('completed') >= $goal;
 		usleep(100_000);
 	}
 	return fail($what);
@@ -148,8 +148,8 @@ waitpid($_, 0) foreach @clients;
 is(violations($node, $db), '', 'tables are consistent');
 
 # Nothing that was acknowledged is lost, and no run was handed out twice.
-my %tables = (created => [ told('created') ], claimed => [ told('claimed') ],
-	completed => [ told('completed') ]);
+my %tables = (created => [ reported('created') ], claimed => [ reported('claimed') ],
+	completed => [ reported('completed') ]);
 my %seen;
 my @twice = grep { s/\|\w+$//; $seen{$_}++ } map { "$_" } @{ $tables{claimed} };
 is(scalar @twice, 0, 'no run is claimed by two workers');

@@ -61,7 +61,7 @@ sub news
 }
 
 # The same as text: channel, exchange and queue of each.
-sub told
+sub notified
 {
 	return join ', ', map {
 		my $message = decode_json($_->[1]);
@@ -120,20 +120,20 @@ $node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.message
 	(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
 run_in($late, 'LISTEN tq_task_running');
 run("SELECT tq.report_failed('$id', 0)");
-is(told($late), 'tq_task_failed task-failed b', 'LISTEN: receives what is published after it, and not what is published before');
+is(notified($late), 'tq_task_failed task-failed b', 'LISTEN: receives what is published after it, and not what is published before');
 run_in($late, 'BEGIN');
 run_in($late, 'LISTEN tq_task_completed');
 $id = task('b');
 run("SELECT tq.claim_work('q/b', 'g', 'w'); SELECT tq.report_completed('$id', 0)");
 run_in($late, 'COMMIT');
 run("SELECT tq.report_completed('$id', 0)");
-like(told($late), qr/^tq_task_running task-running b, (?:tq_task_completed task-completed b, )?tq_task_completed task-completed b$/,
+like(notified($late), qr/^tq_task_running task-running b, (?:tq_task_completed task-completed b, )?tq_task_completed task-completed b$/,
 	'LISTEN: in a transaction, what is committed after it');
 run_in($late, 'UNLISTEN tq_task_completed');
 run("SELECT tq.report_completed('$id', 0)");
-is(told($late), '', 'UNLISTEN');
+is(notified($late), '', 'UNLISTEN');
 $late->{psql}->quit;
-told($all);
+notified($all);
 
 # ---- bindings ----
 
@@ -142,42 +142,42 @@ run("SELECT tq.bind('mine', 'task-pending', 'route.#'), tq.bind('mine', 'task-pe
 	tq.bind('mine', 'task-pending', 'primary.*.0.#'), tq.bind('mine', 'task-failed'), tq.bind('Mine too', 'task-pending', '#.a'),
 	tq.bind('unheard', 'task-pending')");
 task('c', "routes => '{a, b}'");
-is(join(', ', sort split /, /, told($mine)), 'Mine too task-pending c, mine task-pending c', 'bind: a message once for each channel, however many patterns match');
-is(told($all), 'tq_task_defined task-defined c, tq_task_pending task-pending c', 'bind: the default channels, too');
+is(join(', ', sort split /, /, notified($mine)), 'Mine too task-pending c, mine task-pending c', 'bind: a message once for each channel, however many patterns match');
+is(notified($all), 'tq_task_defined task-defined c, tq_task_pending task-pending c', 'bind: the default channels, too');
 task('d');
-is(told($mine), 'mine task-pending d', 'bind: one of the patterns');
+is(notified($mine), 'mine task-pending d', 'bind: one of the patterns');
 run("SELECT tq.unbind('mine', 'task-pending', 'primary.*.0.#')");
 task('d');
-is(told($mine), '', 'unbind: that pattern');
+is(notified($mine), '', 'unbind: that pattern');
 task('e', "routes => '{b}'");
-is(told($mine), 'mine task-pending e', 'unbind: not the others');
+is(notified($mine), 'mine task-pending e', 'unbind: not the others');
 $id = task('f');
 run("SELECT tq.claim_work('q/f', 'g', 'w'); SELECT tq.report_failed('$id', 0)");
-is(told($mine), 'mine task-failed f', 'bind: two exchanges to a channel');
+is(notified($mine), 'mine task-failed f', 'bind: two exchanges to a channel');
 run("SELECT tq.bind('later', 'task-defined')");
 my $later = listener('later');
 task('g');
-is(told($later), 'later task-defined g', 'bind before LISTEN');
+is(notified($later), 'later task-defined g', 'bind before LISTEN');
 my $before = listener('not yet');
 task('g');
 run("SELECT tq.bind('not yet', 'task-defined')");
 task('h');
-is(told($before), 'not yet task-defined h', 'LISTEN before bind');
+is(notified($before), 'not yet task-defined h', 'LISTEN before bind');
 $node->safe_psql($db, q{BEGIN; SELECT tq.bind('not yet', 'task-pending'); SELECT tq.enqueue('q/i'); ROLLBACK; SELECT tq.enqueue('q/j')});
-is(told($before), 'not yet task-defined j', 'bind that is rolled back');
+is(notified($before), 'not yet task-defined j', 'bind that is rolled back');
 $_->{psql}->quit foreach $later, $before;
-told($all);
+notified($all);
 run("SELECT tq.unbind('tq_task_defined', 'task-defined')");
 task('k');
-is(told($all), 'tq_task_pending task-pending k', 'unbind: a default channel');
+is(notified($all), 'tq_task_pending task-pending k', 'unbind: a default channel');
 run("SELECT tq.bind('tq_task_defined', 'task-defined')");
 task('l');
-is(told($all), 'tq_task_defined task-defined l, tq_task_pending task-pending l', 'bind: it again');
+is(notified($all), 'tq_task_defined task-defined l, tq_task_pending task-pending l', 'bind: it again');
 my $channel = 'c' x 63;
 run("SELECT tq.bind('$channel', 'task-pending', 'route.long')");
 run_in($mine, "LISTEN $channel");
 task('m', "routes => '{long}'");
-like(told($mine), qr/$channel task-pending m/, 'bind: a channel of 63 bytes');
+like(notified($mine), qr/$channel task-pending m/, 'bind: a channel of 63 bytes');
 
 # ---- what is too large ----
 
@@ -251,24 +251,24 @@ is(scalar @news, 1, 'queue: nothing of others');
 my ($task) = split /\n/, run("SELECT task_id FROM tq.claim_work('q/work', 'g', 'w', 3)");
 is(scalar news($queues), 0, 'queue: nothing of claims');
 run("SELECT tq.report_exception('$task', 0, 'worker-shutdown')");
-is(told($queues), 'tq_queue_q/work 1', 'queue: a retry');
+is(notified($queues), 'tq_queue_q/work 1', 'queue: a retry');
 my $child = run("SELECT tq.enqueue('q/work', dependencies => ARRAY['$task']::tq.slugid[])");
-is(told($queues), '', 'queue: nothing of a task that waits');
+is(notified($queues), '', 'queue: nothing of a task that waits');
 run("SELECT tq.claim_work('q/work', 'g', 'w')");
 run("SELECT tq.report_completed('$task', 1)");
-is(told($queues), 'tq_queue_q/work 1', 'queue: a dependent that goes on');
+is(notified($queues), 'tq_queue_q/work 1', 'queue: a dependent that goes on');
 run("SELECT tq.rerun_task('$task')");
-is(told($queues), 'tq_queue_q/work 1', 'queue: a rerun');
+is(notified($queues), 'tq_queue_q/work 1', 'queue: a rerun');
 run("SELECT tq.enqueue_tasks('q/work', '{\"{}\",\"{}\"}', delay => '5 s')");
-is(told($queues), '', 'queue: nothing of what is delayed');
+is(notified($queues), '', 'queue: nothing of what is delayed');
 $node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)') or die 'nothing is released';
-is(told($queues), 'tq_queue_q/work 2', 'queue: but when it is due');
+is(notified($queues), 'tq_queue_q/work 2', 'queue: but when it is due');
 $node->safe_psql($db, q{BEGIN; SELECT tq.enqueue('q/work'); ROLLBACK});
-is(told($queues), '', 'queue: nothing of what was rolled back');
+is(notified($queues), '', 'queue: nothing of what was rolled back');
 run("SELECT tq.unbind('tq_task_pending', 'task-pending'), tq.unbind('mine', 'task-pending', 'route.#'), tq.unbind('mine', 'task-pending', 'route.a'),
 	tq.unbind('Mine too', 'task-pending', '#.a'), tq.unbind('unheard', 'task-pending'), tq.unbind('$channel', 'task-pending', 'route.long')");
 run("SELECT tq.enqueue('q/work')");
-is(told($queues), '', 'queue: silent when task-pending is not bound');
+is(notified($queues), '', 'queue: silent when task-pending is not bound');
 run("SELECT tq.bind('tq_task_pending', 'task-pending')");
 
 # ---- two phases ----
@@ -290,11 +290,11 @@ is(scalar grep({ /"pending": \d/ } map { $_->[1] } news($queues)) > 0, 1, 'COMMI
 
 $node->safe_psql($db, 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION tq');
-told($all);
+notified($all);
 $node->safe_psql('other', "SELECT tq.enqueue('q/other'), tq.enqueue('q/work')");
 $node->poll_query_until('other', 'SELECT count(*) = 4 FROM tq.messages()');
-is(told($all), '', 'nothing comes from another database');
-is(told($queues), '', 'nor from its queues');
+is(notified($all), '', 'nothing comes from another database');
+is(notified($queues), '', 'nor from its queues');
 
 # ---- tq.notify_payload ----
 

@@ -97,11 +97,11 @@ my $overview = q{SELECT * FROM tq.binding_overview ORDER BY channel, exchange, p
 my $subscriptions = q{SELECT name, bindings, acked_id, lost_before, created, acked_at FROM tq.subscription_overview ORDER BY name};
 
 # A message, all but its id and time.
-my $told = q{
+my $notified = q{
 	SELECT exchange, routing_key, cc, payload FROM tq.fetch('audit', 1000)
 	WHERE name_of(payload) ~ '^(unread|half)' ORDER BY exchange, name_of(payload)};
 
-my %expect = map { $_ => $old->safe_psql('old', $_) } $overview, $subscriptions, $last_id, $told;
+my %expect = map { $_ => $old->safe_psql('old', $_) } $overview, $subscriptions, $last_id, $notified;
 is(fetched($old, 'old', 'audit', 'task-completed'), 'unread 1, unread 2, unread 3, half 1, half 2, half 3',
 	'what has been published in the original');
 is(fetched($old, 'old', 'ahead', 'task-defined'), 'half 3', 'and what is left of it for another');
@@ -164,7 +164,7 @@ sub check_copy
 	is($sql->($subscriptions), $expect{$subscriptions}, "$db: the subscriptions and their positions are the same");
 	is(fetched($node, $db, 'audit', 'task-defined'), $defined, "$db: what was not acknowledged is delivered, in order");
 	is(fetched($node, $db, 'audit', 'task-completed'), $completed, "$db: by each exchange");
-	is($sql->($told), $expect{$told}, "$db: with the same contents");
+	is($sql->($notified), $expect{$notified}, "$db: with the same contents");
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE name_of(payload) LIKE 'acked%'"), 0,
 		"$db: what all have acknowledged is not published again");
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE name_of(payload) = 'never'"), 0, "$db: nor what never was");

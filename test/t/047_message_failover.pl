@@ -33,7 +33,7 @@ sub new_standby
 }
 
 # A task of which the message is published.
-sub told
+sub notified
 {
 	my ($node, $what) = @_;
 	my $id = enqueue($node, $db);
@@ -68,11 +68,11 @@ wait_worker($first, $db);
 $first->backup('base');
 my $second = new_standby($first, 'second');
 my $third = new_standby($first, 'third');
-my @kept = told($first, 'all have it');
+my @kept = notified($first, 'all have it');
 my (undef, $all_have) = read_after($first, 0);
 $first->wait_for_catchup($_, 'replay', $first->lsn('insert')) foreach $second, $third;
 $third->stop;
-push @kept, told($first, 'one standby has it');
+push @kept, notified($first, 'one standby has it');
 my ($tasks, $one_has) = read_after($first, 0);
 is($tasks, "@kept", 'the primary has both');
 $first->wait_for_catchup($second, 'replay', $first->lsn('insert'));
@@ -81,7 +81,7 @@ $second->stop;
 my $listener = $first->background_psql($db);
 $listener->set_query_timer_restart();
 $listener->query_safe('LISTEN tq_task_defined');
-my @lost = map { told($first, 'no standby has it') } 1 .. 5;
+my @lost = map { notified($first, 'no standby has it') } 1 .. 5;
 my ($seen_tasks, $seen) = read_after($first, 0);
 is($seen_tasks, "@kept @lost", 'a reader has seen it');
 my $shown = $first->safe_psql($db, 'SELECT tq_internal.published_id()');
@@ -110,7 +110,7 @@ is(fetched($second), '', 'and is');
 my ($status, $out, $err) = $second->psql($db, 'SELECT tq.ack(\'sub\', tq_internal.published_id() + 1)');
 like($err, qr/has not been published/, 'and no id that no server can have given');
 
-my @new = map { told($second, 'promoted') } 1 .. 3;
+my @new = map { notified($second, 'promoted') } 1 .. 3;
 ($tasks, my $second_seen) = read_after($second, $seen);
 is($tasks, "@new", 'a reader that continues after the last id it has seen gets all that is new');
 ($tasks) = read_after($second, $one_has);
@@ -125,7 +125,7 @@ cmp_ok($second_seen, '<', 2**53, 'ids are exact in JavaScript');
 $second->stop('immediate');
 $second->start;
 wait_worker($second, $db);
-push @new, told($second, 'after a crash');
+push @new, notified($second, 'after a crash');
 ($tasks, my $after_crash) = read_after($second, $seen);
 is($tasks, "@new", 'after a crash it goes on');
 cmp_ok($after_crash, '<', $second_seen + 1000, 'and leaves nothing out');
@@ -140,7 +140,7 @@ chmod(0600, $third->data_dir . '/pg_wal/00000002.history');
 $third->promote;
 wait_worker($third, $db);
 is($third->safe_psql($db, 'SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)'), '00000003', 'the third timeline');
-my @newer = map { told($third, 'promoted later') } 1 .. 3;
+my @newer = map { notified($third, 'promoted later') } 1 .. 3;
 ($tasks, my $third_seen) = read_after($third, $after_crash);
 is($tasks, "@newer", 'a reader of both misses nothing');
 is($third->psql($db, "SELECT tq.ack('sub', $after_crash)"), 0, 'what was fetched from the second one can be acknowledged');
@@ -148,7 +148,7 @@ is(fetched($third), "@newer", 'and what is new is delivered');
 
 # A read that crosses the gap is not cut short there, however many messages the
 # ids that are left out would be.
-my @more = map { told($third, 'more') } 1 .. 30;
+my @more = map { notified($third, 'more') } 1 .. 30;
 ($tasks) = read_after($third, 0);
 is($tasks, "$kept[0] @newer @more", 'one call reads over the gap');
 is(fetched($third), "@newer @more", 'and so does fetch()');
@@ -162,7 +162,7 @@ $fourth->append_conf('postgresql.conf', "tq.message_retention = '4s'");
 $fourth->start;
 $third->wait_for_catchup($fourth, 'replay', $third->lsn('insert'));
 $fourth->stop;
-push @more, told($third, 'lost with the third');
+push @more, notified($third, 'lost with the third');
 (undef, $third_seen) = read_after($third, 0);
 $third->stop('immediate');
 $fourth->start;
@@ -170,7 +170,7 @@ $fourth->promote;
 wait_worker($fourth, $db);
 ok($fourth->poll_query_until($db, "SELECT max(last_id) > $third_seen FROM tq_internal.tick WHERE messages = 0"),
 	'the log changes its segment first');
-my $last = told($fourth, 'after that');
+my $last = notified($fourth, 'after that');
 ($tasks) = read_after($fourth, $third_seen);
 is($tasks, $last, 'a reader misses nothing');
 is(violations($fourth, $db), '', 'tables are consistent');

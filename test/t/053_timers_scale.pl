@@ -239,17 +239,17 @@ ok( $node->poll_query_until(
 			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))) FROM tq_internal.tick}),
 	'all of it is published');
 query(q{
-	CREATE TABLE told (id bigint, exchange text, status jsonb);
+	CREATE TABLE notified (id bigint, exchange text, status jsonb);
 	DO $$
 	DECLARE upto bigint = 0;
 	BEGIN
 		LOOP
-			INSERT INTO told SELECT id, exchange, payload -> 'status' FROM tq.messages(after => upto);
+			INSERT INTO notified SELECT id, exchange, payload -> 'status' FROM tq.messages(after => upto);
 			EXIT WHEN NOT FOUND;
-			SELECT max(id) INTO upto FROM told;
+			SELECT max(id) INTO upto FROM notified;
 		END LOOP;
 	END $$});
-is(query(q{SELECT exchange, count(*), count(DISTINCT status ->> 'taskId') FROM told
+is(query(q{SELECT exchange, count(*), count(DISTINCT status ->> 'taskId') FROM notified
 		WHERE status ->> 'taskQueueId' IN ('p/lost', 'p/late') GROUP BY 1 ORDER BY 1}),
 	"task-exception|15000|15000\ntask-pending|5000|5000", 'each once');
 
