@@ -121,13 +121,12 @@ tq_check_worker_name(const char *what, const char *value)
 	size_t len = strlen(value);
 
 	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-			 errdetail("It %s.", name_fault(value, "-_.")),
-			 errhint(
-				 "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".")));
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+				 errdetail("It %s.", name_fault(value, "-_.")),
+				 errhint(
+					 "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".")));
 }
 
 /* Checks the name of an artifact that is an argument. */
