@@ -9,16 +9,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "miscadmin.h"
 
 #include "api/api.h"
 #include "bgworker/bgworker.h"
-#include "rows/rows.h"
-#include "rules/rules.h"
-#include "shmem/shmem.h"
-#include "storage/tasks.h"
-#include "util/util.h"
 
 PG_MODULE_MAGIC;
 

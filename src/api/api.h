@@ -10,19 +10,9 @@
 #ifndef TQ_API_H
 #define TQ_API_H
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "funcapi.h"
-#include "utils/array.h"
-#include "utils/jsonb.h"
 
-#include "../core/types.h"
-#include "../lifecycle/lifecycle.h"
 #include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 
 /* ---- arguments.c: reads and checks the arguments of SQL functions ---- */
 

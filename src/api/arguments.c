@@ -9,18 +9,9 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "nodes/parsenodes.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../util/util.h"
 #include "api.h"
 
 #define PAGE_MAX 1000

@@ -6,18 +6,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "fmgr.h"
-#include "funcapi.h"
-#include "lib/stringinfo.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_create_artifact);

@@ -4,11 +4,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "utils/xid8.h"
 
-#include "../rules/rules.h"
-#include "../storage/registry.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_buckets_settled);

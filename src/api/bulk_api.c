@@ -10,24 +10,14 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "executor/spi.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_cancel_tasks);

@@ -6,17 +6,8 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
-#include "../lifecycle/lifecycle.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);

@@ -8,19 +8,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
-#include "../core/histogram.h"
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_queue_counters);

@@ -4,11 +4,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_assume);

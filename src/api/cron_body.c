@@ -4,20 +4,11 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/jsonfuncs.h"
-#include "utils/timestamp.h"
 
 #include "../core/state.h"
 #include "../lifecycle/lifecycle.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_run_as);
 PG_FUNCTION_INFO_V1(tq_sql_fill_fields);

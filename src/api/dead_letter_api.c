@@ -7,16 +7,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../events/events.h"
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_redrive);

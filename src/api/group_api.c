@@ -8,23 +8,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_get_task_group);

@@ -17,7 +17,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
 #include "utils/builtins.h"
@@ -26,7 +25,6 @@
 #include "utils/typcache.h"
 
 #include "../storage/tasks.h"
-#include "../util/util.h"
 
 PG_FUNCTION_INFO_V1(tq_group_slug_sql);
 PG_FUNCTION_INFO_V1(tq_group_number);

@@ -18,17 +18,9 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "funcapi.h"
-#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
-#include "../lifecycle/lifecycle.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_claim_lines);

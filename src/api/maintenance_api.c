@@ -10,23 +10,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "../bgworker/bgworker.h"
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_upkeep);

@@ -6,18 +6,9 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_json_shown);

@@ -5,18 +5,10 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_purge);

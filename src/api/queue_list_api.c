@@ -5,16 +5,6 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
-
-#include "../events/events.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);

@@ -5,15 +5,9 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
-#include "../core/policy.h"
 #include "../lifecycle/lifecycle.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_check_settings);
 PG_FUNCTION_INFO_V1(tq_sql_settings_changed);

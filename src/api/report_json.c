@@ -9,16 +9,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "utils/jsonb.h"
-
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../lifecycle/lifecycle.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 /* ---- results and errors ---- */

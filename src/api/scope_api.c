@@ -5,12 +5,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "utils/array.h"
-
-#include "../core/scope.h"
-#include "../rules/rules.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_built_in_scopes);

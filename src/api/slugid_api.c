@@ -5,15 +5,11 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "fmgr.h"
-#include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "api.h"
 
 #define UUID_CHARS 36

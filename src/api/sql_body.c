@@ -25,20 +25,11 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "plpgsql.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/elog.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
-#include "../events/events.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_body_read);

@@ -10,22 +10,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "funcapi.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
-#include "../operations/operations.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_create_task);

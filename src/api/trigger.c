@@ -13,12 +13,10 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/shmem.h"
 #include "../storage/registry.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);

@@ -17,23 +17,14 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_proc.h"
-#include "datatype/timestamp.h"
 #include "executor/spi.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "../core/state.h"
-#include "../lifecycle/lifecycle.h"
-#include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_wait_for_work);

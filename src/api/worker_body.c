@@ -7,18 +7,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../lifecycle/lifecycle.h"
-#include "../operations/operations.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_sql_worker_activity);

@@ -9,8 +9,6 @@
 #ifndef TQ_BGWORKER_H
 #define TQ_BGWORKER_H
 
-#include "datatype/timestamp.h"
-
 #include "../storage/tasks.h"
 
 /* ---- launcher.c: starts a maintenance worker in each database ---- */

@@ -24,12 +24,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define FIRST_DELAY_MS 1000        /* doubled with each failure ... */

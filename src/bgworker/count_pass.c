@@ -10,13 +10,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
 #include "../events/events.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define PAUSE_MS 1000

@@ -20,16 +20,12 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -41,15 +37,9 @@
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/relcache.h"
-#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/shmem.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define RETRY_MS 1000      /* after a failure, doubled each time ... */

@@ -46,23 +46,11 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
 #include "../operations/operations.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/log.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 /*

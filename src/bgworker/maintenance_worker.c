@@ -35,7 +35,6 @@
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
 #include "commands/extension.h"
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -47,14 +46,9 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/shmem.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define GAP_MS 5        /* between the beginnings of two cycles */

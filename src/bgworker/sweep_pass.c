@@ -17,13 +17,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 
 #include "../operations/operations.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define PAUSE_MS (5 * 60 * 1000) /* the shortest between two passes */

@@ -60,9 +60,6 @@
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/shmem.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "bgworker.h"
 
 #define STOP_MS 5000      /* how long to wait for a maintenance worker */

@@ -2,12 +2,10 @@
  * names.c
  *	  Names of the enumerations, and their parsing.
  */
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "names.h"
-#include "types.h"
 
 /* Returns the name of a state. */
 const char *

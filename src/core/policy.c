@@ -10,14 +10,11 @@
  * answer.  Follows doc/spec/policy.md 2 to 4.  Arithmetic saturates and never
  * wraps around, and no result is earlier than the time it is computed from.
  */
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "policy.h"
 #include "state.h"
-#include "types.h"
 
 #define MS_PER_S INT64_C(1000)
 #define US_PER_MS UINT64_C(1000)

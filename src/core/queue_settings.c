@@ -5,13 +5,9 @@
  * Pure C.  Says what the settings of a queue mean together; the layers above
  * read and keep them.  Follows doc/spec/policy.md 6.
  */
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-#include "policy.h"
 #include "queue_settings.h"
-#include "types.h"
 
 const TqQueueSettings tq_queue_settings_plain = {
 	.is_paused = false,

@@ -5,9 +5,6 @@
 #ifndef TQ_QUEUE_SETTINGS_H
 #define TQ_QUEUE_SETTINGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "policy.h"
 
 /*

@@ -9,11 +9,9 @@
  * left.  Follows doc/spec/taskcluster.md 3.1 to 3.4.  Nothing else in tq
  * decides whether a transition is legal.
  */
-#include <stdbool.h>
 #include <string.h>
 
 #include "state.h"
-#include "types.h"
 
 #define APPLY TQ_VERDICT_APPLY
 #define KEEP TQ_VERDICT_KEEP

@@ -14,8 +14,6 @@
  * product of both lengths, memory is proportional to the pattern, and nothing
  * is tried twice.
  */
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -9,15 +9,10 @@
 #ifndef TQ_EVENTS_H
 #define TQ_EVENTS_H
 
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
 #include "../core/topic.h"
-#include "../core/types.h"
 #include "../storage/log.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
-#include "../util/util.h"
 
 /* ---- outbox.c: records messages in the transaction of a transition ---- */
 

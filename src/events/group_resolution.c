@@ -5,15 +5,8 @@
 #include "postgres.h"
 
 #include "lib/qunique.h"
-#include "utils/hsearch.h"
 #include "utils/snapmgr.h"
 
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../shmem/shmem.h"
-#include "../storage/log.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 /* ---- counts ---- */

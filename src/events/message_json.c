@@ -21,19 +21,11 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "lib/stringinfo.h"
 #include "utils/json.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/topic.h"
-#include "../core/types.h"
-#include "../storage/log.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 /* NOTIFY accepts a payload of less than 8,000 bytes. */

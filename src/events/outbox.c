@@ -11,15 +11,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../shmem/shmem.h"
-#include "../storage/log.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 /*

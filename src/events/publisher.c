@@ -47,28 +47,16 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "access/xlogdefs.h"
 #include "commands/async.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../shmem/shmem.h"
-#include "../storage/log.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 #define SLICE 1000          /* messages that are built together */

@@ -16,11 +16,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 
-#include "../storage/log.h"
-#include "../util/util.h"
 #include "events.h"
 
 /* Number of the TQ_SEGMENTS segments that hold messages to be kept. */

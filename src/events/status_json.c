@@ -8,15 +8,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 /* Appends taskQueueId and its two parts, provisionerId and workerType. */

@@ -21,17 +21,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/xid8.h"
 
-#include "../core/types.h"
-#include "../storage/log.h"
-#include "../util/util.h"
 #include "events.h"
 
 #define TICKS 20         /* ticks read at once */

@@ -14,15 +14,7 @@
 
 #include "commands/async.h"
 #include "common/md5.h"
-#include "lib/stringinfo.h"
-#include "utils/jsonb.h"
 
-#include "../core/types.h"
-#include "../shmem/shmem.h"
-#include "../storage/log.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "events.h"
 
 #define CHANNEL_MAX (NAMEDATALEN - 1)

@@ -31,17 +31,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
-#include "lib/stringinfo.h"
-#include "utils/hsearch.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 #define CYCLE_SHOWN 20 /* tasks of a cycle that an error names */

@@ -20,14 +20,9 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 #include "utils/memutils.h"
 
-#include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* ---- the queues of a call ---- */

@@ -19,16 +19,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* A claim in progress. */

@@ -16,16 +16,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
-#include "../core/histogram.h"
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
 #include "lifecycle.h"
 
 /* Returns where a task is counted. */

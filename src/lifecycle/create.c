@@ -23,21 +23,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
 #include "nodes/pg_list.h"
-#include "utils/hsearch.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
 
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /*

@@ -14,12 +14,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "../events/events.h"
-#include "../storage/tasks.h"
 #include "lifecycle.h"
 
 /* ---- writing ---- */

@@ -25,19 +25,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
-#include "lib/stringinfo.h"
-#include "utils/hsearch.h"
 
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* A required task that is not created by the same call. */

@@ -48,16 +48,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
-#include "../core/policy.h"
-#include "../core/queue_settings.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* ---- clients ---- */

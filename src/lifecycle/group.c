@@ -9,16 +9,6 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 static void

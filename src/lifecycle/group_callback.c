@@ -15,19 +15,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* A callback is looked at after as long as it has waited, within these. */

@@ -8,23 +8,8 @@
 #ifndef TQ_LIFECYCLE_H
 #define TQ_LIFECYCLE_H
 
-#include "access/transam.h"
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
-#include "utils/array.h"
-#include "utils/hsearch.h"
-#include "utils/jsonb.h"
-#include "utils/multirangetypes.h"
-#include "utils/timestamp.h"
-
-#include "../core/policy.h"
-#include "../core/types.h"
 #include "../events/events.h"
-#include "../rows/rows.h"
 #include "../rules/rules.h"
-#include "../shmem/shmem.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 
 /* ---- create.c: creates tasks: one or many, all or none ---- */
 

@@ -12,15 +12,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 #include "utils/inval.h"
 
-#include "../core/queue_settings.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* How soon a claim looks again that came while the rows were counted. */

@@ -13,13 +13,6 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* Fills in what a run without a detail has by its task's policy. */

@@ -10,17 +10,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* Returns the number of a priority, or raises TQ400. */

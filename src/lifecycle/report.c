@@ -4,15 +4,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* Returns the name of an outcome, as report functions return it. */

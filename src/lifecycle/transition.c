@@ -30,20 +30,11 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../shmem/shmem.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* ---- decide ---- */

@@ -41,16 +41,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "lifecycle.h"
 
 /* ---- holders of keys, and reruns ---- */

@@ -15,18 +15,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 #define EXPIRES_DRIFT_MS (15 * 60 * 1000)

@@ -8,16 +8,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../rules/rules.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 #define CONTENT_TYPE_MAX 255

@@ -18,15 +18,8 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "utils/memutils.h"
 
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 /* The lists; those between are the priorities of pending, from the highest. */

@@ -8,19 +8,7 @@
 #ifndef TQ_OPERATIONS_H
 #define TQ_OPERATIONS_H
 
-#include "access/transam.h"
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
-#include "utils/array.h"
-#include "utils/hsearch.h"
-#include "utils/jsonb.h"
-#include "utils/multirangetypes.h"
-#include "utils/timestamp.h"
-
-#include "../core/types.h"
 #include "../lifecycle/lifecycle.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 
 /* ---- artifact_request.c: requests to create an artifact ---- */
 

@@ -4,19 +4,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../lifecycle/lifecycle.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 /* ---- a locked dead letter ---- */

@@ -21,13 +21,6 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
-#include "../core/queue_settings.h"
-#include "../core/types.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 #define MOVES 1000   /* in a pass */

@@ -38,20 +38,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 #include "miscadmin.h"
-#include "utils/timestamp.h"
 
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../lifecycle/lifecycle.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 /* What a repair does with a task. */

@@ -19,20 +19,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "../core/policy.h"
 #include "../core/state.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
-#include "../rows/rows.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "operations.h"
 
 /* Index entries that a batch reads, those of deleted tasks included. */

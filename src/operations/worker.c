@@ -7,14 +7,7 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../events/events.h"
-#include "../lifecycle/lifecycle.h"
-#include "../storage/tasks.h"
 #include "operations.h"
 
 /*

@@ -29,21 +29,16 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
-#include "storage/lockdefs.h"
-#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "../util/util.h"
 #include "rows.h"
 
 /* What is cached of the indexes of a table, in a memory context of its own. */

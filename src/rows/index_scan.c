@@ -15,15 +15,11 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/multixact.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
-#include "executor/tuptable.h"
-#include "fmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -31,10 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "rows.h"
 
 /* A value follows another closely if it is at most so much greater. */

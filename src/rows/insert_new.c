@@ -13,15 +13,11 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "access/xact.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "storage/itemptr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
 #include "rows.h"
 

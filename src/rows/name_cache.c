@@ -9,13 +9,10 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "storage/sinval.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "../util/util.h"
 #include "rows.h"
 
 #define NAMES_KEPT 20000

@@ -28,33 +28,23 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/multixact.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_trigger.h"
 #include "commands/sequence.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
-#include "nodes/lockoptions.h"
-#include "storage/itemptr.h"
 #include "storage/procarray.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/relcache.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "rows.h"
 
 /* ---- names ---- */

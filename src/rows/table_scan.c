@@ -10,12 +10,8 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/tableam.h"
-#include "executor/tuptable.h"
-#include "storage/lockdefs.h"
 #include "utils/snapmgr.h"
 
-#include "../util/util.h"
 #include "rows.h"
 
 /* Begins to read a table with the snapshot of a statement. */

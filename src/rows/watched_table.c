@@ -11,7 +11,6 @@
 
 #include "utils/inval.h"
 
-#include "../util/util.h"
 #include "rows.h"
 
 static TqWatched *all = NULL;    /* that this session watches */

@@ -23,17 +23,14 @@
 
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "../storage/registry.h"
-#include "../util/util.h"
 #include "rules.h"
 
 /* ---- roles that have scopes from the beginning ---- */

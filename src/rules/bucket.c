@@ -13,8 +13,6 @@
 #include "postgres.h"
 
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "rules.h"
 
 /* ---- ids ---- */

@@ -49,19 +49,11 @@
 #include "common/base64.h"
 #include "common/hmac.h"
 #include "common/sha2.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "rules.h"
 
 /* ---- signatures ---- */

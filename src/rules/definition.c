@@ -10,19 +10,11 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/qunique.h"
 #include "mb/pg_wchar.h"
-#include "utils/array.h"
-#include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
-#include "../core/queue_settings.h"
-#include "../core/types.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "rules.h"
 
 #define ROUTES_MAX 64

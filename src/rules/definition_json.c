@@ -7,15 +7,10 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "mb/pg_wchar.h"
-#include "utils/jsonb.h"
 
-#include "../core/types.h"
 #include "../storage/columns.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "rules.h"
 
 /* The keys of a definition, in the order of TqJsonKey. */

@@ -8,17 +8,11 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
 
 #include "../events/events.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "rules.h"
 
 #define NAME_MAX_LENGTH 255

@@ -7,7 +7,6 @@
 
 #include "mb/pg_wchar.h"
 
-#include "../util/util.h"
 #include "rules.h"
 
 #define IDENTIFIER_MAX 38

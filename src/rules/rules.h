@@ -9,20 +9,10 @@
 #ifndef TQ_RULES_H
 #define TQ_RULES_H
 
-#include "access/transam.h"
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
-#include "utils/array.h"
-#include "utils/hsearch.h"
-#include "utils/jsonb.h"
 #include "utils/multirangetypes.h"
-#include "utils/timestamp.h"
 
-#include "../core/policy.h"
 #include "../core/scope.h"
 #include "../storage/tasks.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 
 /* ---- access.c: what the caller may do: scopes of roles ---- */
 

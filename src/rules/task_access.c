@@ -10,15 +10,9 @@
  */
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "utils/array.h"
-
 #include "../core/names.h"
-#include "../core/types.h"
 #include "../storage/columns.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
-#include "../util/util.h"
 #include "rules.h"
 
 /* ---- tasks and runs ---- */

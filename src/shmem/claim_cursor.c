@@ -89,12 +89,8 @@
 #include "access/xlog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "../core/types.h"
-#include "../util/util.h"
 #include "shmem.h"
 
 #define BUCKET_SIZE 4  /* entries in which a queue can be */

@@ -18,7 +18,6 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-#include "../util/util.h"
 #include "shmem.h"
 
 #define FIRST_ROOM 64

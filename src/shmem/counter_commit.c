@@ -10,15 +10,10 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
 #include "storage/procarray.h"
-#include "utils/hsearch.h"
 
-#include "../util/util.h"
 #include "shmem.h"
 
 /* What was applied last has ended runs of a queue whose claims are limited. */

@@ -12,12 +12,8 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-#include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
-#include "../util/util.h"
 #include "shmem.h"
 
 /* ---- counts of rows ---- */

@@ -77,24 +77,19 @@
 
 #include <unistd.h>
 
-#include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "port/atomics.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"
-#include "utils/hsearch.h"
 #include "utils/snapmgr.h"
 
 #include "../util/compat.h"
-#include "../util/util.h"
 #include "shmem.h"
 
 #define GROUPS 8192

@@ -99,17 +99,13 @@
 #include "common/hashfn.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
-#include "portability/instr_time.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
 #include "../util/compat.h"
-#include "../util/util.h"
 #include "shmem.h"
 
 #define NO_PROCESS PG_UINT32_MAX

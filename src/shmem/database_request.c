@@ -13,7 +13,6 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#include "../util/util.h"
 #include "shmem.h"
 
 #define REQUESTS_MAX 16

@@ -37,7 +37,6 @@
 
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "storage/lwlock.h"
 
 #include "shmem.h"
 

@@ -71,13 +71,9 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
-#include "utils/hsearch.h"
 
-#include "../util/util.h"
 #include "shmem.h"
 
 /* A reserved number of rows in the lower half, its version in the upper one. */

@@ -12,7 +12,6 @@
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 
 #include "shmem.h"

@@ -10,12 +10,10 @@
 #ifndef TQ_SHMEM_H
 #define TQ_SHMEM_H
 
-#include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 #include "storage/lwlock.h"
 #include "utils/hsearch.h"
-#include "utils/snapshot.h"
 
 #include "../core/histogram.h"
 #include "../core/types.h"

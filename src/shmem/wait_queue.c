@@ -104,11 +104,8 @@
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "port/atomics.h"
-#include "portability/instr_time.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "tcop/tcopprot.h"
@@ -117,7 +114,6 @@
 #include "utils/wait_event.h"
 
 #include "../util/compat.h"
-#include "../util/util.h"
 #include "shmem.h"
 
 #define PARTITIONS 64

@@ -21,9 +21,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 
 #include "shmem.h"

@@ -23,11 +23,8 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/timestamp.h"
 
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "log.h"
 #include "registry.h"
 

@@ -19,13 +19,8 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

@@ -17,11 +17,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

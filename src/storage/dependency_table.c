@@ -18,16 +18,11 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

@@ -20,10 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-#include "../core/policy.h"
-#include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 #include "tasks.h"

@@ -10,13 +10,10 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

@@ -51,12 +51,9 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -64,14 +61,7 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
-#include "utils/timestamp.h"
 
-#include "../core/policy.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

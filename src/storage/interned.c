@@ -30,22 +30,14 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
-#include "access/transam.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
-#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 #include "utils/xid8.h"
 
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

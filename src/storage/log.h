@@ -9,10 +9,6 @@
 #ifndef TQ_LOG_H
 #define TQ_LOG_H
 
-#include "access/transam.h"
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
-
 #include "../core/types.h"
 #include "../util/util.h"
 

@@ -17,15 +17,12 @@
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/timestamp.h"
 
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "log.h"
 
 static TqRelation segments = TQ_RELATION("log_segment");

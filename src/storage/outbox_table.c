@@ -10,23 +10,13 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/tableam.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "executor/executor.h"
-#include "executor/tuptable.h"
-#include "nodes/execnodes.h"
 #include "port/pg_bswap.h"
-#include "utils/array.h"
-#include "utils/jsonb.h"
 #include "utils/xid8.h"
 
-#include "../core/types.h"
 #include "../rows/rows.h"
-#include "../util/compat.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "log.h"
 

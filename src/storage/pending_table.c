@@ -18,24 +18,12 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/tableam.h"
-#include "access/transam.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "executor/executor.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "nodes/lockoptions.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
-#include "utils/timestamp.h"
 
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

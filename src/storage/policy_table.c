@@ -12,13 +12,9 @@
 
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "utils/hsearch.h"
-#include "utils/jsonb.h"
 #include "utils/memutils.h"
 
-#include "../core/policy.h"
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

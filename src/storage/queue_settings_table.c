@@ -9,12 +9,10 @@
  */
 #include "postgres.h"
 
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

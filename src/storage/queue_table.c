@@ -8,13 +8,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

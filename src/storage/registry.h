@@ -9,15 +9,10 @@
 #ifndef TQ_REGISTRY_H
 #define TQ_REGISTRY_H
 
-#include "access/transam.h"
-#include "datatype/timestamp.h"
-#include "utils/jsonb.h"
 #include "utils/multirangetypes.h"
 
-#include "../core/policy.h"
 #include "../core/queue_settings.h"
 #include "../shmem/shmem.h"
-#include "../util/util.h"
 
 /* ---- activation.c: begins and ends calls; marks a database as used ---- */
 

@@ -10,18 +10,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
-#include "utils/timestamp.h"
 
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

@@ -21,21 +21,14 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
-#include "executor/tuptable.h"
 #include "storage/bufmgr.h"
-#include "storage/itemptr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

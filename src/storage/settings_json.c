@@ -10,17 +10,10 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "lib/stringinfo.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/numeric.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
-#include "../core/queue_settings.h"
-#include "../core/types.h"
-#include "../util/util.h"
 #include "registry.h"
 
 /* ---- fields of objects ---- */

@@ -30,19 +30,16 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
-#include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 #include "utils/xid8.h"
 
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

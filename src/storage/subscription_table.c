@@ -16,17 +16,13 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
-#include "utils/timestamp.h"
 
-#include "../core/types.h"
 #include "../rows/rows.h"
 #include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "log.h"
 

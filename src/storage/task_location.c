@@ -12,18 +12,11 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 #include "tasks.h"

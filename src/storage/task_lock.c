@@ -29,15 +29,9 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
-#include "datatype/timestamp.h"
-#include "nodes/lockoptions.h"
 #include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 
 #include "../core/state.h"
-#include "../core/types.h"
-#include "../rows/rows.h"
 #include "tasks.h"
 
 /* ---- with waiting ---- */

@@ -9,17 +9,9 @@
 #ifndef TQ_TASKS_H
 #define TQ_TASKS_H
 
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
-#include "utils/array.h"
-#include "utils/jsonb.h"
-#include "utils/snapshot.h"
-
 #include "../core/policy.h"
-#include "../core/types.h"
 #include "../rows/rows.h"
 #include "../shmem/shmem.h"
-#include "../util/util.h"
 
 /* ---- task_table.c: tq_internal.task: definitions of tasks ---- */
 

@@ -41,22 +41,17 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "access/xlogdefs.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/timestamp.h"
 #include "utils/xid8.h"
 
 #include "../rows/rows.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "log.h"
 

@@ -39,20 +39,11 @@
  */
 #include "postgres.h"
 
-#include "access/skey.h"
 #include "access/stratnum.h"
-#include "access/tableam.h"
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/timestamp.h"
 
-#include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "tasks.h"
 

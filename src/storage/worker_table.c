@@ -17,17 +17,10 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "datatype/timestamp.h"
-#include "executor/tuptable.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
-#include "../util/util.h"
 #include "columns.h"
 #include "registry.h"
 

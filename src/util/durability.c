@@ -18,9 +18,7 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xlog.h"
-#include "access/xlogdefs.h"
 #include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"

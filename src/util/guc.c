@@ -10,8 +10,6 @@
 
 #include <limits.h>
 
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"

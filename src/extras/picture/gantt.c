@@ -12,9 +12,6 @@
 
 #include <math.h>
 
-#include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
-
 #include "../../core/names.h"
 #include "picture.h"
 

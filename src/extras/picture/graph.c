@@ -11,11 +11,9 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "lib/stringinfo.h"
 #include "utils/hsearch.h"
 
 #include "../../core/names.h"
-#include "../../core/types.h"
 #include "picture.h"
 
 /* Edges that are drawn at most, and nodes that may have all edges. */

@@ -4,9 +4,6 @@
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
-
-#include "../../core/types.h"
 #include "picture.h"
 
 #define MARGIN 10

@@ -7,10 +7,7 @@
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
-
 #include "../../core/names.h"
-#include "../../core/types.h"
 #include "picture.h"
 
 /* Deeper nodes of a tree are indented no further. */

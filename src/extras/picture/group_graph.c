@@ -11,13 +11,11 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 #include "../../core/names.h"
-#include "../../core/types.h"
 #include "picture.h"
 
 /* Characters of a label. */

@@ -11,7 +11,6 @@
 
 #include <ctype.h>
 
-#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/timestamp.h"
 

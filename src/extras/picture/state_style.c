@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "../../core/types.h"
 #include "picture.h"
 
 const TqStateStyle tq_state_styles[TQ_STATES] =

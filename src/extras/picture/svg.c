@@ -8,10 +8,7 @@
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
-
 #include "../../core/names.h"
-#include "../../core/types.h"
 #include "picture.h"
 
 static const char *const lines[TQ_STATES] =

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 

@@ -8,8 +8,6 @@
 #ifndef TQ_ROUTER_H
 #define TQ_ROUTER_H
 
-#include "utils/jsonb.h"
-
 #include "../../util/util.h"
 
 /* ---- map_lock.c: the lock of a router's map ---- */

@@ -12,17 +12,14 @@
 #include "catalog/pg_type_d.h"
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "../../util/compat.h"
-#include "../../util/util.h"
 #include "router.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);

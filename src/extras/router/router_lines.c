@@ -10,17 +10,12 @@
 #include "postgres.h"
 
 #include "catalog/pg_type_d.h"
-#include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "funcapi.h"
-#include "lib/stringinfo.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
 #include "../../util/compat.h"
-#include "../../util/util.h"
 #include "router.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_claims);

@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-
 #include "router.h"
 
 PG_MODULE_MAGIC;
