@@ -293,18 +293,6 @@ tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
 		*credentials++ = credentials_of(&elements.value);
 }
 
-static void
-refuse_wait(Interval *span, int64 max)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
-		 errdetail("It is %s, and may be from 0 to %d seconds.",
-				   tq_clock_interval_text(span), (int) (max / 1000)),
-		 errhint(
-			 "Give an interval in that range, and call again when it is over.")));
-}
-
 /*
  * Returns the argument "wait" in milliseconds.  More than max is an error, more
  * than tq.max_wait is shortened to that: a client that waits calls again when
@@ -318,7 +306,13 @@ tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 	TimestampTz until = tq_clock_add_interval(now, span);
 
 	if (until < now || until > tq_clock_add_ms(now, max))
-		refuse_wait(span, max);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
+			 errdetail("It is %s, and may be from 0 to %d seconds.",
+					   tq_clock_interval_text(span), (int) (max / 1000)),
+			 errhint(
+				 "Give an interval in that range, and call again when it is over.")));
 	return Min((until - now) / 1000, tq_max_wait);
 }
 

@@ -221,16 +221,6 @@ add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
 	}
 }
 
-static void
-add_argument(JsonbParseState **state, FunctionCallInfo fcinfo,
-			 const Called *called, const char *name)
-{
-	int i = find_argument(called, name);
-
-	if (i >= 0 && !PG_ARGISNULL(i))
-		add_value(state, name, called->types[i], PG_GETARG_DATUM(i));
-}
-
 /* Returns the names of the arguments of a function that are written. */
 static const char *const *
 find_audited(const char *function)
@@ -250,7 +240,12 @@ read_arguments(FunctionCallInfo fcinfo, const Called *called)
 	const char *const *name;
 
 	for (name = find_audited(called->function); *name != NULL; name++)
-		add_argument(&state, fcinfo, called, *name);
+	{
+		int i = find_argument(called, *name);
+
+		if (i >= 0 && !PG_ARGISNULL(i))
+			add_value(&state, *name, called->types[i], PG_GETARG_DATUM(i));
+	}
 	return tq_json_end(&state);
 }
 

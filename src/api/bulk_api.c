@@ -61,21 +61,6 @@ bulk_add_state(const char *name, bool *of)
 			 "Give some of unscheduled, pending and running in \"states\".")));
 }
 
-static void
-bulk_read_states(FunctionCallInfo fcinfo, int argument, bool *of)
-{
-	int n;
-	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
-									 &n);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (names[i] == NULL)
-			tq_error_null_element("states", i);
-		bulk_add_state(names[i], of);
-	}
-}
-
 /* Returns the argument "max"; NULL is no limit. */
 static int64
 read_max(FunctionCallInfo fcinfo, int argument)
@@ -112,18 +97,6 @@ read_tags(FunctionCallInfo fcinfo, int argument)
 
 /* ---- batches ---- */
 
-/* Begins the operation; returns false if there is nothing to do. */
-static bool
-bulk_begin(BulkCall *call, TimestampTz now)
-{
-	call->is_begun = true;
-	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
-	call->bulk.filter.queue = tq_queue_find(call->queue);
-	call->bulk.filter.created_by = now;
-	tq_audit_operator(call->fcinfo);
-	return call->bulk.filter.queue != 0;
-}
-
 /* Makes a batch, in a transaction; returns whether there may be another. */
 static bool
 make_batch(BulkCall *call)
@@ -135,7 +108,15 @@ make_batch(BulkCall *call)
 	tq_call_begin(false);
 	tq_access_require(call->need(call));
 	if (!call->is_begun)
-		more = bulk_begin(call, now);
+	{
+		/* Begin the operation; returns false if there is nothing to do. */
+		call->is_begun = true;
+		call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
+		call->bulk.filter.queue = tq_queue_find(call->queue);
+		call->bulk.filter.created_by = now;
+		tq_audit_operator(call->fcinfo);
+		more = call->bulk.filter.queue != 0;
+	}
 	if (more)
 		more = tq_bulk_next(&call->bulk, now);
 	tq_call_end();
@@ -171,20 +152,6 @@ show_skipped(const BulkCall *call)
 			 errhint("Make the same call again.")));
 }
 
-static void
-show_left(const BulkCall *call)
-{
-	if (call->bulk.left == 0)
-		return;
-	ereport(NOTICE,
-			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
-						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
-						   (unsigned long) call->bulk.left, call->bulk.left,
-						   call->queue, call->what),
-			 errdetail("Its policy has a key, which belongs to the queue."),
-			 errhint("Cancel it, and create it in the other queue.")));
-}
-
 /* Makes all batches, and commits after each. */
 static void
 make_batches(BulkCall *call)
@@ -213,7 +180,15 @@ make_batches(BulkCall *call)
 		elog(ERROR, "SPI_finish failed");
 	MemoryContextDelete(memory);
 	show_skipped(call);
-	show_left(call);
+	if (call->bulk.left == 0)
+		return;
+	ereport(NOTICE,
+			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
+						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
+						   (unsigned long) call->bulk.left, call->bulk.left,
+						   call->queue, call->what),
+			 errdetail("Its policy has a key, which belongs to the queue."),
+			 errhint("Cancel it, and create it in the other queue.")));
 }
 
 /* Makes the call; returns the row of the argument "tasks". */
@@ -257,11 +232,19 @@ tq_cancel_tasks(PG_FUNCTION_ARGS)
 					 .need = need_of_cancel,
 					 .queue = tq_arg_task_queue_id(fcinfo, 0),
 					 .bulk = {.apply = tq_bulk_cancel}};
+	int n;
+	char **names;
 
 	if (!PG_ARGISNULL(1))
 		call.bulk.filter.name = tq_arg_text(fcinfo, 1, "name");
 	call.bulk.filter.tags = read_tags(fcinfo, 2);
-	bulk_read_states(fcinfo, 3, call.bulk.of);
+	names = tq_texts_of_array(tq_arg_array(fcinfo, 3, "states"), &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("states", i);
+		bulk_add_state(names[i], call.bulk.of);
+	}
 	call.bulk.max = read_max(fcinfo, 4);
 	tq_require_commit(fcinfo, "cancel_tasks", DETAIL, HINT);
 	PG_RETURN_DATUM(bulk_run(&call));
@@ -272,16 +255,6 @@ need_of_move(const BulkCall *call)
 {
 	return tq_need_all(2, tq_need("queue:move-tasks:%s", call->queue),
 					   tq_need("queue:move-tasks:%s", call->bulk.to_queue));
-}
-
-static void
-refuse_same_queue(const char *queue)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("task_queue_id and to_task_queue_id are the same"),
-			 errdetail("Both are \"%s\".", queue),
-			 errhint("Give the queue that the tasks are to be moved to.")));
 }
 
 /*
@@ -305,7 +278,12 @@ tq_move_tasks(PG_FUNCTION_ARGS)
 	call.bulk.to_queue = tq_arg_named_queue(fcinfo, 1, "to_task_queue_id");
 	call.bulk.max = read_max(fcinfo, 2);
 	if (strcmp(call.queue, call.bulk.to_queue) == 0)
-		refuse_same_queue(call.queue);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("task_queue_id and to_task_queue_id are the same"),
+				 errdetail("Both are \"%s\".", call.queue),
+				 errhint(
+					 "Give the queue that the tasks are to be moved to.")));
 	tq_require_commit(fcinfo, "move_tasks", DETAIL, HINT);
 	PG_RETURN_DATUM(bulk_run(&call));
 }

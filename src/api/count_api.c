@@ -83,43 +83,31 @@ count_api_rows(TqQueueCounts *counts, int *n)
 	return counts;
 }
 
-/* Leaves out what time has ended (doc/spec/taskcluster.md 8.1). */
-static void
-subtract_ended(TqQueueCounts *counts, int n)
+static TqQueueCounts *
+read_counts(int *n)
 {
+	TqQueueCounts *counts = NULL;
+	TqCountSource source;
 	int nended;
-	TqGauges *ended = tq_count_ended(tq_clock_now(), &nended);
+	TqGauges *ended;
 
-	for (int i = 0; i < n && nended > 0; i++)
+	tq_counts_settle();
+	source = tq_counts_read_queues(tq_catalog_locked_table(),
+								   tq_count_identity(), &counts, n);
+	/* Wake the maintenance worker, which counts. */
+	if (source == TQ_COUNT_REBUILDING)
+		tq_request_cycle(tq_clock_now());
+	if (source != TQ_COUNT_MEMORY)
+		counts = count_api_rows(counts, n);
+	/* Leave out what time has ended (doc/spec/taskcluster.md 8.1). */
+	ended = tq_count_ended(tq_clock_now(), &nended);
+	for (int i = 0; i < *n && nended > 0; i++)
 	{
 		int at = find_gauges(ended, nended, counts[i].queue);
 
 		for (int gauge = 0; gauge < TQ_QUEUE_GAUGES && at < nended; gauge++)
 			counts[i].counters[gauge] -= ended[at].gauges[gauge];
 	}
-}
-
-/* Wakes the maintenance worker, which counts. */
-static void
-request_count(TqCountSource source)
-{
-	if (source == TQ_COUNT_REBUILDING)
-		tq_request_cycle(tq_clock_now());
-}
-
-static TqQueueCounts *
-read_counts(int *n)
-{
-	TqQueueCounts *counts = NULL;
-	TqCountSource source;
-
-	tq_counts_settle();
-	source = tq_counts_read_queues(tq_catalog_locked_table(),
-								   tq_count_identity(), &counts, n);
-	request_count(source);
-	if (source != TQ_COUNT_MEMORY)
-		counts = count_api_rows(counts, n);
-	subtract_ended(counts, *n);
 	return counts;
 }
 

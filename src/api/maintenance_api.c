@@ -56,18 +56,6 @@ run_step(void *arg)
 }
 
 /*
- * Returns whether an error must end the call instead of the step: a cancel, a
- * shutdown, or anything worse than ERROR.
- */
-static bool
-ends_call(const ErrorData *error)
-{
-	return ERRCODE_TO_CATEGORY(error->sqlerrcode) ==
-			   ERRCODE_OPERATOR_INTERVENTION ||
-		   error->elevel > ERROR;
-}
-
-/*
  * Runs a step in a subtransaction.  Returns NULL, or the error for which that
  * was rolled back.
  */
@@ -77,7 +65,13 @@ try_step(TqStep step, bool bisect, int64 *tasks)
 	MaintenanceStepWork work = {.step = step, .bisect = bisect};
 	ErrorData *error = tq_attempt_all(run_step, &work);
 
-	if (error != NULL && ends_call(error))
+	/*
+	 * An error must end the call instead of the step: a cancel, a shutdown, or
+	 * anything worse than ERROR.
+	 */
+	if (error != NULL && (ERRCODE_TO_CATEGORY(error->sqlerrcode) ==
+							  ERRCODE_OPERATOR_INTERVENTION ||
+						  error->elevel > ERROR))
 		ReThrowError(error);
 	*tasks = work.tasks;
 	return error;
@@ -120,37 +114,6 @@ maintenance_is_in_use(void)
 	return result;
 }
 
-/* Returns whether maintenance is enabled and the database is in use. */
-static bool
-may_maintain(void)
-{
-	if (!tq_maintenance)
-		ereport(NOTICE,
-				(errmsg("tq.maintenance is off: nothing is done"),
-				 errhint(
-					 "Reset it for the database when its copy is complete.")));
-	return tq_maintenance && maintenance_is_in_use();
-}
-
-/* Counts rows for the counters, unless this transaction has changed some. */
-static void
-count_for_counters(void)
-{
-	TimestampTz now = tq_clock_now();
-
-	if (tq_maintenance_count_due(now) <= now)
-		tq_count_pass();
-}
-
-/* Checks a right that names nothing. */
-static void
-maintenance_require(const char *scope)
-{
-	tq_call_begin(true);
-	tq_access_require(tq_need("%s", scope));
-	tq_call_end();
-}
-
 /*
  * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
  * the step has changed: tasks, published messages, or emptied segments of the
@@ -162,12 +125,29 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	bool allowed;
 
 	tq_spi_require_writable();
-	maintenance_require("queue:upkeep");
-	allowed = may_maintain();
+	/* Check a right that names nothing. */
+	tq_call_begin(true);
+	tq_access_require(tq_need("%s", "queue:upkeep"));
+	tq_call_end();
+	/* Maintenance is enabled and the database is in use. */
+	if (!tq_maintenance)
+		ereport(NOTICE,
+				(errmsg("tq.maintenance is off: nothing is done"),
+				 errhint(
+					 "Reset it for the database when its copy is complete.")));
+	allowed = tq_maintenance && maintenance_is_in_use();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_publisher_set_block(IsTransactionBlock());
 	if (allowed)
-		count_for_counters();
+	{
+		TimestampTz now = tq_clock_now();
+
+		/*
+		 * Count rows for the counters, unless this transaction has changed some.
+		 */
+		if (tq_maintenance_count_due(now) <= now)
+			tq_count_pass();
+	}
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		int64 tasks = 0;

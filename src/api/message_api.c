@@ -62,15 +62,6 @@ exchange_of(const char *name)
 	return exchange;
 }
 
-static void
-refuse_length(const char *what, size_t length, int max)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-					errmsg("invalid length of %s", what),
-					errdetail("It has %d bytes.", (int) length),
-					errhint("Give 1 to %d bytes.", max)));
-}
-
 /* Returns a text argument of min to max bytes. */
 static char *
 sized_text(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
@@ -79,14 +70,11 @@ sized_text(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 	size_t length = strlen(text);
 
 	if (length < min || length > max)
-		refuse_length(name, length, max);
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("invalid length of %s", name),
+						errdetail("It has %d bytes.", (int) length),
+						errhint("Give 1 to %d bytes.", max)));
 	return text;
-}
-
-static char *
-pattern_arg(FunctionCallInfo fcinfo, int n, const char *name)
-{
-	return sized_text(fcinfo, n, name, 0, PATTERN_MAX);
 }
 
 static char *
@@ -223,7 +211,7 @@ tq_messages(PG_FUNCTION_ARGS)
 		.exchange = PG_ARGISNULL(0)
 						? TQ_EXCHANGE_NONE
 						: exchange_of(tq_arg_text(fcinfo, 0, "exchange"))};
-	char *pattern = pattern_arg(fcinfo, 1, "pattern");
+	char *pattern = sized_text(fcinfo, 1, "pattern", 0, PATTERN_MAX);
 	int64 after = id_arg(fcinfo, 2, "after");
 	int max = tq_arg_max(fcinfo, 3);
 	int64 upto;

@@ -37,36 +37,6 @@ purge_add_state(const char *name, bool *of)
 			 "Give some of completed, failed and exception in \"states\".")));
 }
 
-static void
-purge_read_states(FunctionCallInfo fcinfo, int argument, bool *of)
-{
-	int n;
-	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
-									 &n);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (names[i] == NULL)
-			tq_error_null_element("states", i);
-		purge_add_state(names[i], of);
-	}
-}
-
-/* Returns the time until which a task that is purged was resolved. */
-static TimestampTz
-purge_read_age(FunctionCallInfo fcinfo, int argument, TimestampTz now)
-{
-	int64 ms = tq_clock_span_ms(
-		tq_arg_interval(fcinfo, argument, "older_than"));
-
-	if (ms < 0)
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("older_than must not be negative"),
-						errdetail("It is " INT64_FORMAT " milliseconds.", ms),
-						errhint("Give 0 to purge all resolved tasks.")));
-	return tq_clock_add_ms(now, -ms);
-}
-
 /*
  * purge(task_queue_id text, states text[], older_than interval, max int) ->
  * number of tasks deleted (2.18).  Deletes at most max tasks of the queue, 1 to
@@ -82,11 +52,27 @@ tq_purge(PG_FUNCTION_ARGS)
 	TqSweepRule rule = {.by_retention = false};
 	int max = tq_arg_int(fcinfo, 3, "max", 1, PURGE_MAX);
 	int64 deleted = 0;
+	int n;
+	char **names;
+	int64 ms;
 
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:delete-task-in-queue:%s", queue_name));
-	purge_read_states(fcinfo, 1, rule.of);
-	rule.until = purge_read_age(fcinfo, 2, now);
+	names = tq_texts_of_array(tq_arg_array(fcinfo, 1, "states"), &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("states", i);
+		purge_add_state(names[i], rule.of);
+	}
+	/* The time until which a task that is purged was resolved. */
+	ms = tq_clock_span_ms(tq_arg_interval(fcinfo, 2, "older_than"));
+	if (ms < 0)
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("older_than must not be negative"),
+						errdetail("It is " INT64_FORMAT " milliseconds.", ms),
+						errhint("Give 0 to purge all resolved tasks.")));
+	rule.until = tq_clock_add_ms(now, -ms);
 	rule.queue = tq_queue_find(queue_name);
 	if (rule.queue != 0)
 		deleted = tq_sweep_all(&rule, max, now);

@@ -93,22 +93,6 @@ typedef struct Noted
 static Noted *noted = NULL; /* of the body that runs */
 
 /*
- * Raises the error that a body has raised, without the context that PL/pgSQL
- * and SPI have added; what the call is in adds its own.
- */
-static void
-raise_plainly(MemoryContext context)
-{
-	ErrorData *error;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	FlushErrorState();
-	error->context = NULL;
-	ThrowErrorData(error);
-}
-
-/*
  * Runs a body.  That of a function which only reads is marked as read-only, as
  * PL/pgSQL marks functions that are not VOLATILE: its statements take no
  * snapshots, and none may write.  *own is what it notes for the audit trail.
@@ -130,8 +114,18 @@ sql_body_run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
 	}
 	PG_CATCH();
 	{
+		ErrorData *error;
+
 		noted = outer;
-		raise_plainly(context);
+		/*
+		 * Raise the error that a body has raised, without the context that
+		 * PL/pgSQL and SPI have added; what the call is in adds its own.
+		 */
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		error->context = NULL;
+		ThrowErrorData(error);
 	}
 	PG_END_TRY();
 	noted = outer;

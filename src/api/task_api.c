@@ -420,21 +420,6 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	PG_RETURN_TQ_SLUG_P(result);
 }
 
-/*
- * Returns new ids, in ascending order: their buckets are the last bits, which
- * decide among equal ones only.
- */
-static TqSlug *
-make_task_ids(FunctionCallInfo fcinfo, int n)
-{
-	TqSlug *slugs = tq_slugs_random(n);
-	const TqSlug *group = given_group(fcinfo);
-
-	for (int i = 0; i < n; i++)
-		tq_bucket_choose(&slugs[i], group);
-	return slugs;
-}
-
 /* Returns the ids that are given, or new ones. */
 static TqSlug *
 read_task_ids(FunctionCallInfo fcinfo, int npayloads)
@@ -443,7 +428,18 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 	int n;
 
 	if (PG_ARGISNULL(ARG_TASK_ID))
-		return make_task_ids(fcinfo, npayloads);
+	{
+		TqSlug *slugs = tq_slugs_random(npayloads);
+		const TqSlug *group = given_group(fcinfo);
+
+		/*
+		 * New ids, in ascending order: their buckets are the last bits, which
+		 * decide among equal ones only.
+		 */
+		for (int i = 0; i < npayloads; i++)
+			tq_bucket_choose(&slugs[i], group);
+		return slugs;
+	}
 	given = tq_slugs_of_array(tq_arg_batch(fcinfo, ARG_TASK_ID, "task_ids"),
 							  "task_ids", &n);
 	if (n != npayloads)
@@ -495,24 +491,6 @@ task_read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 }
 
 /*
- * Returns the ids of tasks as a text[]: a driver reads that as a list, and an
- * array of a type that it does not know as one string.
- */
-static Datum
-task_ids_array(const TqTaskDefinition *tasks, int n)
-{
-	char **texts = palloc(sizeof(char *) * Max(n, 1));
-	char *space = palloc((TQ_SLUG_CHARS + 1) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-	{
-		texts[i] = space + (TQ_SLUG_CHARS + 1) * i;
-		tq_slug_print(&tasks[i].named.task.task_id, texts[i]);
-	}
-	return tq_array_text(texts, n);
-}
-
-/*
  * enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids slugid[], ...)
  * -> task ids as text[], in the order of the payloads: enqueue() for many, all
  * or none
@@ -525,6 +503,8 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 	TqTaskDefinition *tasks;
 	Datum result;
 	int n;
+	char **texts;
+	char *space;
 
 	tq_call_begin_idle();
 	tasks = task_read_tasks(fcinfo, now, &n);
@@ -535,7 +515,18 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
 	}
 	MemoryContextSwitchTo(outer);
-	result = task_ids_array(tasks, n);
+	/*
+	 * The ids of tasks as a text[]: a driver reads that as a list, and an
+	 * array of a type that it does not know as one string.
+	 */
+	texts = palloc(sizeof(char *) * Max(n, 1));
+	space = palloc((TQ_SLUG_CHARS + 1) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		texts[i] = space + (TQ_SLUG_CHARS + 1) * i;
+		tq_slug_print(&tasks[i].named.task.task_id, texts[i]);
+	}
+	result = tq_array_text(texts, n);
 	if (tq_audit_wants_clients())
 		audit_tasks(fcinfo, tasks, n);
 	tq_call_end();
@@ -751,17 +742,6 @@ tq_result(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
-/* Adds a row for a required task that has expired or was deleted. */
-static void
-put_missing_dependency(ReturnSetInfo *rsinfo, const TqSlug *task_id)
-{
-	Datum values[3] = {tq_slug_datum(task_id), CStringGetTextDatum("missing"),
-					   (Datum) 0};
-	bool nulls[3] = {false, false, true};
-
-	tq_put_row(rsinfo, values, nulls);
-}
-
 /* Adds a row for a required task that exists. */
 static void
 put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
@@ -804,7 +784,14 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 		if (tq_task_find_by_slug(&finder, slug, &required))
 			put_dependency(rsinfo, &required);
 		else
-			put_missing_dependency(rsinfo, slug);
+		{
+			Datum values[3] = {tq_slug_datum(slug),
+							   CStringGetTextDatum("missing"), (Datum) 0};
+			bool nulls[3] = {false, false, true};
+
+			/* Add a row for a required task that has expired or was deleted. */
+			tq_put_row(rsinfo, values, nulls);
+		}
 	}
 	tq_task_finder_end(&finder);
 	tq_call_end();

@@ -88,17 +88,6 @@ before_row(TriggerData *trigger)
 													  : trigger->tg_trigtuple;
 }
 
-/* Records that a row was inserted or moved. */
-static void
-after_row(TriggerData *trigger)
-{
-	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		refuse_pending();
-	note(tq_cursor_track_insert, trigger->tg_relation,
-		 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
-													: trigger->tg_trigtuple);
-}
-
 /*
  * tq_internal.track_pending() returns trigger
  *
@@ -122,7 +111,15 @@ tq_track_pending(PG_FUNCTION_ARGS)
 	else if (TRIGGER_FIRED_BEFORE(trigger->tg_event))
 		return PointerGetDatum(before_row(trigger));
 	else
-		after_row(trigger);
+	{
+		/* Record that a row was inserted or moved. */
+		if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+			refuse_pending();
+		note(tq_cursor_track_insert, trigger->tg_relation,
+			 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)
+				 ? trigger->tg_newtuple
+				 : trigger->tg_trigtuple);
+	}
 	return PointerGetDatum(NULL);
 }
 

@@ -202,18 +202,6 @@ arg_takes_turns(FunctionCallInfo fcinfo, int n)
 	return mode[0] == 'r';
 }
 
-static void
-put_queue_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
-{
-	Datum values[8];
-	bool nulls[8];
-
-	fill_claim(claim, values, nulls);
-	values[7] = CStringGetTextDatum(claim->queue);
-	nulls[7] = false;
-	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
-}
-
 /* The same as tq_begin_claim() for several queues, in a mode. */
 TqClaim *
 tq_begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
@@ -248,7 +236,15 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	claims = tq_begin_claim_of_queues(fcinfo, &found);
 	for (int i = 0; i < found; i++)
-		put_queue_claim(fcinfo, &claims[i]);
+	{
+		Datum values[8];
+		bool nulls[8];
+
+		fill_claim(&claims[i], values, nulls);
+		values[7] = CStringGetTextDatum(claims[i].queue);
+		nulls[7] = false;
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
 	tq_end_claim(fcinfo, claims, found);
 	return (Datum) 0;
 }
@@ -317,22 +313,6 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 
 /* ---- reports ---- */
 
-static void
-refuse_report(const TqReport *report)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("run %d of task \"%s\" cannot be resolved", report->run_id,
-				tq_slug_text(&report->task_id)),
-		 errdetail("The run is %s.", tq_state_name(report->state)),
-		 report->state == TQ_STATE_PENDING
-			 ? errhint(
-				   "Claim it first, with tq.claim_work() or tq.claim_task().")
-			 : errhint(
-				   "Only a running run can be resolved, or the same resolution repeated; tq.status() shows how it ended.")));
-}
-
 /*
  * Returns the status of a task after an accepted report.  If that has ended the
  * first run, and no other follows, it is known; others are read, and those with
@@ -369,7 +349,17 @@ report_one(FunctionCallInfo fcinfo, TqReport report)
 		case TQ_OUTCOME_REPEATED:
 			break;
 		case TQ_OUTCOME_CONFLICT:
-			refuse_report(&report);
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("run %d of task \"%s\" cannot be resolved",
+						report.run_id, tq_slug_text(&report.task_id)),
+				 errdetail("The run is %s.", tq_state_name(report.state)),
+				 report.state == TQ_STATE_PENDING
+					 ? errhint(
+						   "Claim it first, with tq.claim_work() or tq.claim_task().")
+					 : errhint(
+						   "Only a running run can be resolved, or the same resolution repeated; tq.status() shows how it ended.")));
 			break;
 		case TQ_OUTCOME_NOT_FOUND:
 			if (!report.is_found)
@@ -678,18 +668,6 @@ tq_resolve_each(PG_FUNCTION_ARGS)
 
 /* ---- reports and claims ---- */
 
-/* Adds a row of tq.worker_run: a run that was reported on. */
-static void
-put_reported(FunctionCallInfo fcinfo, const TqReport *report)
-{
-	Datum values[8] = {tq_slug_datum(&report->task_id),
-					   Int32GetDatum(report->run_id),
-					   CStringGetTextDatum(tq_outcome_name(report->outcome))};
-	bool nulls[8] = {false, false, false, true, true, true, true, true};
-
-	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
-}
-
 /*
  * Adds a row of tq.worker_run: a run that was claimed.  It has the columns of
  * tq.claim, with the outcome as the third.
@@ -740,7 +718,16 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 	tq_resolve_reports(reports, n, tq_clock_now());
 	claims = tq_claim_wait(queue, group, id, max, 0, &found);
 	for (int i = 0; i < n; i++)
-		put_reported(fcinfo, &reports[i]);
+	{
+		Datum values[8] = {tq_slug_datum(&reports[i].task_id),
+						   Int32GetDatum(reports[i].run_id),
+						   CStringGetTextDatum(
+							   tq_outcome_name(reports[i].outcome))};
+		bool nulls[8] = {false, false, false, true, true, true, true, true};
+
+		/* Add a row of tq.worker_run: a run that was reported on. */
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
 	for (int i = 0; i < found; i++)
 		put_claimed(fcinfo, &claims[i]);
 	if (tq_audit_wants_clients())

@@ -96,13 +96,6 @@ enter(Oid oid)
 	return database;
 }
 
-static bool
-is_connectable(Form_pg_database row)
-{
-	return row->datallowconn && row->datconnlimit != DATCONNLIMIT_INVALID_DB &&
-		   strcmp(NameStr(row->datname), "template0") != 0;
-}
-
 static void
 forget_unlisted(void)
 {
@@ -139,7 +132,9 @@ list_databases(void)
 		Form_pg_database row = (Form_pg_database) GETSTRUCT(tuple);
 		Database *database;
 
-		if (!is_connectable(row))
+		if (!(row->datallowconn &&
+			  row->datconnlimit != DATCONNLIMIT_INVALID_DB &&
+			  strcmp(NameStr(row->datname), "template0") != 0))
 			continue;
 		database = enter(row->oid);
 		if (database->listed_in != scans - 1)
@@ -151,19 +146,6 @@ list_databases(void)
 	table_close(rel, AccessShareLock);
 	CommitTransactionCommand();
 	forget_unlisted();
-}
-
-/* Takes over the maintenance workers that an earlier launcher has started. */
-static void
-adopt_workers(void)
-{
-	for (int slot = 0; slot < max_worker_processes; slot++)
-	{
-		TqMaintenanceSlotView view = tq_maintenance_slot_view(slot);
-
-		if (view.database != InvalidOid)
-			enter(view.database)->slot = slot;
-	}
 }
 
 /*
@@ -306,16 +288,6 @@ register_worker(Database *database, uint64 generation)
 	return registered;
 }
 
-/*
- * Returns whether a database lacks a maintenance worker that it should have.
- */
-static bool
-lacks_worker(const Database *database)
-{
-	return database->wanted && database->listed_in == scans &&
-		   database->slot < 0;
-}
-
 /* Returns the names of the databases that lack a maintenance worker. */
 static char *
 lacking(int *n)
@@ -329,7 +301,9 @@ lacking(int *n)
 	hash_seq_init(&scan, databases);
 	while ((database = hash_seq_search(&scan)) != NULL)
 	{
-		if (!lacks_worker(database))
+		/* A database lacks a maintenance worker that it should have. */
+		if (!(database->wanted && database->listed_in == scans &&
+			  database->slot < 0))
 			continue;
 		tq_error_list(&names, ", ", quote_identifier(NameStr(database->name)));
 		(*n)++;
@@ -365,14 +339,6 @@ complain(void)
 			 "Where tq is installed there, deadlines, expired claims, delayed tasks and messages wait.  The launcher retries every second."),
 		 errhint("You may need to increase max_worker_processes.")));
 	pfree(names);
-}
-
-/* Ends the warnings: no database lacks a maintenance worker. */
-static void
-stop_complaining(void)
-{
-	complain_at = DT_NOBEGIN;
-	complain_ms = 0;
 }
 
 /*
@@ -459,7 +425,11 @@ start_workers(void)
 			return database->not_before;
 	}
 	if (again == DT_NOEND)
-		stop_complaining();
+	{
+		/* End the warnings: no database lacks a maintenance worker. */
+		complain_at = DT_NOBEGIN;
+		complain_ms = 0;
+	}
 	return again;
 }
 
@@ -508,22 +478,6 @@ tq_launcher_probe(void)
  * The process.
  */
 
-/* Notices maintenance workers that have ended, and takes requests. */
-static void
-launcher_look_around(void)
-{
-	HASH_SEQ_STATUS scan;
-	Database *database;
-
-	hash_seq_init(&scan, databases);
-	while ((database = hash_seq_search(&scan)) != NULL)
-	{
-		if (database->slot >= 0)
-			reap(database);
-	}
-	take_wishes();
-}
-
 /*
  * Sleeps until that time or until the latch is set; while sessions wait for
  * work, until the next check for a shutdown at most.
@@ -556,7 +510,16 @@ launcher_begin(void)
 	pgstat_report_appname("tq launcher");
 	databases = hash_create("tq databases", 64, &info, HASH_ELEM | HASH_BLOBS);
 	tq_launcher_attach();
-	adopt_workers();
+	/*
+	 * Take over the maintenance workers that an earlier launcher has started.
+	 */
+	for (int slot = 0; slot < max_worker_processes; slot++)
+	{
+		TqMaintenanceSlotView view = tq_maintenance_slot_view(slot);
+
+		if (view.database != InvalidOid)
+			enter(view.database)->slot = slot;
+	}
 	list_databases();
 }
 
@@ -567,6 +530,9 @@ tq_launcher_main(Datum arg)
 	launcher_begin();
 	for (;;)
 	{
+		HASH_SEQ_STATUS scan;
+		Database *database;
+
 		ResetLatch(MyLatch);
 		if (ProcDiePending)
 			proc_exit(1); /* quietly: it has nothing to roll back */
@@ -577,7 +543,14 @@ tq_launcher_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		launcher_look_around();
+		/* Notice maintenance workers that have ended, and take requests. */
+		hash_seq_init(&scan, databases);
+		while ((database = hash_seq_search(&scan)) != NULL)
+		{
+			if (database->slot >= 0)
+				reap(database);
+		}
+		take_wishes();
 		launcher_sleep_until(start_workers());
 	}
 }

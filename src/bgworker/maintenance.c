@@ -677,23 +677,6 @@ maintenance_take_delayed(TqWork *work, int max, TqDue *due)
 	work->rows = rows;
 }
 
-/* Takes some of the rows that are due for a step. */
-static void
-take_due(TqWork *work, const TaskStep *step, TqDue *due)
-{
-	int rows = step->rows == 0 ? Max(1, tq_expire_batch / TQ_TIMER_TASKS)
-							   : step->rows;
-
-	if (step->timer == TQ_TIMER_NONE)
-		maintenance_take_delayed(work, rows, due);
-	else
-		tq_timer_take(step->timer, work->now, rows, due);
-	work->tasks = due->ids;
-	work->n = due->n;
-	work->due = due->position.due;
-	work->more = &due->more;
-}
-
 /* Does one batch of a step: takes due rows until that is enough for a batch. */
 static void
 do_some(TqStep step, bool bisect, TqScanPosition *position, TqBatch *batch)
@@ -706,8 +689,18 @@ do_some(TqStep step, bool bisect, TqScanPosition *position, TqBatch *batch)
 		 due.more && takes < how->takes && batch->tasks < BATCH_TASKS; takes++)
 	{
 		int64 tasks;
+		int rows = how->rows == 0 ? Max(1, tq_expire_batch / TQ_TIMER_TASKS)
+								  : how->rows;
 
-		take_due(&work, how, &due);
+		/* Take some of the rows that are due for a step. */
+		if (how->timer == TQ_TIMER_NONE)
+			maintenance_take_delayed(&work, rows, &due);
+		else
+			tq_timer_take(how->timer, work.now, rows, &due);
+		work.tasks = due.ids;
+		work.n = due.n;
+		work.due = due.position.due;
+		work.more = &due.more;
 		if (work.n == 0)
 			continue;
 		tasks = bisect ? tq_bisect(&work, how->run) : how->run(&work);

@@ -203,23 +203,6 @@ enter_extension(void)
 
 typedef void (*Work)(void *arg);
 
-static void
-begin_transaction(const char *activity)
-{
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	pgstat_report_activity(STATE_RUNNING, activity);
-}
-
-static void
-end_transaction(void)
-{
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	pgstat_report_activity(STATE_IDLE, NULL);
-}
-
 /* The last error, in turn_context. */
 static ErrorData *last_error = NULL;
 
@@ -249,11 +232,16 @@ attempt(const char *activity, Work work, void *arg)
 	process_interrupts();
 	PG_TRY();
 	{
-		begin_transaction(activity);
+		SetCurrentStatementStartTimestamp();
+		StartTransactionCommand();
+		PushActiveSnapshot(GetTransactionSnapshot());
+		pgstat_report_activity(STATE_RUNNING, activity);
 		outcome = enter_extension();
 		if (outcome == DONE)
 			work(arg);
-		end_transaction();
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+		pgstat_report_activity(STATE_IDLE, NULL);
 	}
 	PG_CATCH();
 	{
@@ -645,20 +633,6 @@ maintenance_worker_sleep_until(TimestampTz due, TimestampTz turn_began)
  */
 
 /*
- * Assumes the rights of the bootstrap superuser, whatever the database sets.
- */
-static void
-set_role(void)
-{
-	StartTransactionCommand();
-	SetConfigOption("session_authorization",
-					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false), PGC_SUSET,
-					PGC_S_OVERRIDE);
-	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
-	CommitTransactionCommand();
-}
-
-/*
  * Overrides settings of the server or the database that would disturb
  * maintenance.  ALTER DATABASE ... SET role and session_authorization take
  * effect in background workers too.
@@ -687,18 +661,28 @@ set_settings(void)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
 							PGC_S_OVERRIDE);
 	}
-	set_role();
+	/*
+	 * Assume the rights of the bootstrap superuser, whatever the database
+	 * sets.
+	 */
+	StartTransactionCommand();
+	SetConfigOption("session_authorization",
+					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false), PGC_SUSET,
+					PGC_S_OVERRIDE);
+	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
+	CommitTransactionCommand();
 }
 
-/*
- * Attaches to the slot that the launcher assigned, and connects to the
- * database.
- */
-static void
-maintenance_worker_begin(void)
+/* Entry point of the maintenance worker. */
+void
+tq_maintenance_worker_main(Datum arg)
 {
 	TqMaintenanceOrder order;
 
+	/*
+	 * Attach to the slot that the launcher assigned, and connect to the
+	 * database.
+	 */
 	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -710,13 +694,6 @@ maintenance_worker_begin(void)
 	set_settings();
 	turn_context = AllocSetContextCreate(TopMemoryContext, "tq worker",
 										 ALLOCSET_DEFAULT_SIZES);
-}
-
-/* Entry point of the maintenance worker. */
-void
-tq_maintenance_worker_main(Datum arg)
-{
-	maintenance_worker_begin();
 	for (;;)
 	{
 		TimestampTz began = tq_clock_now();

@@ -208,20 +208,6 @@ is_tq(const char *extension)
 	return strcmp(extension, "tq") == 0;
 }
 
-/*
- * Locks the extension, which the maintenance worker locks while it uses the
- * tables.
- */
-static void
-before_alter_extension(void)
-{
-	Oid extension = get_extension_oid("tq", true);
-
-	if (OidIsValid(extension) && TqOwnsExtension(extension))
-		LockDatabaseObject(ExtensionRelationId, extension, 0,
-						   AccessExclusiveLock);
-}
-
 /* Makes way for a statement that a maintenance worker would disturb. */
 static void
 before_statement(Node *statement, bool is_top_level)
@@ -242,7 +228,17 @@ before_statement(Node *statement, bool is_top_level)
 		before_change_of_database(((RenameStmt *) statement)->subname, true);
 	else if (IsA(statement, AlterExtensionStmt) &&
 			 is_tq(((AlterExtensionStmt *) statement)->extname))
-		before_alter_extension();
+	{
+		Oid extension = get_extension_oid("tq", true);
+
+		/*
+		 * Lock the extension, which the maintenance worker locks while it uses
+		 * the tables.
+		 */
+		if (OidIsValid(extension) && TqOwnsExtension(extension))
+			LockDatabaseObject(ExtensionRelationId, extension, 0,
+							   AccessExclusiveLock);
+	}
 }
 
 /*
@@ -296,22 +292,16 @@ may_drop_extension(const DropStmt *statement)
 		   statement->removeType == OBJECT_SCHEMA;
 }
 
-/*
- * Returns whether a maintenance worker may be affected by this setting.  It
- * has the settings of the time when it was started.
- */
-static bool
-utility_hook_is_of_tq(const VariableSetStmt *setting)
-{
-	return setting->kind == VAR_RESET_ALL ||
-		   (setting->name != NULL &&
-			pg_strncasecmp(setting->name, "tq.", 3) == 0);
-}
-
 static Oid
 database_to_restart(const AlterDatabaseSetStmt *statement)
 {
-	return utility_hook_is_of_tq(statement->setstmt)
+	/*
+	 * A maintenance worker may be affected by this setting.  It has the
+	 * settings of the time when it was started.
+	 */
+	return (statement->setstmt->kind == VAR_RESET_ALL ||
+			(statement->setstmt->name != NULL &&
+			 pg_strncasecmp(statement->setstmt->name, "tq.", 3) == 0))
 			   ? get_database_oid(statement->dbname, true)
 			   : InvalidOid;
 }
@@ -378,17 +368,6 @@ act_after(const After *after)
 		tq_launcher_probe();
 }
 
-/*
- * Records the channel before the session listens, so that no message that it
- * must get is held back.
- */
-static void
-before_listen(Node *statement)
-{
-	if (IsA(statement, ListenStmt))
-		tq_listener_add(((ListenStmt *) statement)->conditionname);
-}
-
 /* Hook: runs a utility statement with what it needs before and after it. */
 static void
 process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
@@ -399,7 +378,12 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 	After after;
 
 	plan_after(plan->utilityStmt, &after);
-	before_listen(plan->utilityStmt);
+	/*
+	 * Record the channel before the session listens, so that no message that
+	 * it must get is held back.
+	 */
+	if (IsA(plan->utilityStmt, ListenStmt))
+		tq_listener_add(((ListenStmt *) plan->utilityStmt)->conditionname);
 	before_statement(plan->utilityStmt, context == PROCESS_UTILITY_TOPLEVEL &&
 											!IsTransactionBlock());
 	(next_process_utility != NULL

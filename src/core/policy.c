@@ -180,13 +180,6 @@ not_negative(int64_t number)
 	return number > 0 ? number : 0;
 }
 
-/* Returns 2^n, limited to a factor that makes every delay the longest. */
-static int64_t
-power_of_two(int n)
-{
-	return n < 62 ? INT64_C(1) << n : INT64_C(1) << 62;
-}
-
 /* Returns the delay after an attempt by its backoff, before cap and jitter. */
 static int64_t
 grown_delay(const TqPolicy *policy, int attempt)
@@ -202,7 +195,9 @@ grown_delay(const TqPolicy *policy, int attempt)
 			return times(times(delay, not_negative(policy->factor)),
 						 (int64_t) attempt + 1);
 		case TQ_BACKOFF_EXPONENTIAL:
-			return times(delay, power_of_two(attempt));
+			/* 2^n, limited to a factor that makes every delay the longest. */
+			return times(delay, attempt < 62 ? INT64_C(1) << attempt
+											 : INT64_C(1) << 62);
 	}
 	return delay;
 }
@@ -253,39 +248,6 @@ tq_policy_first(const TqPolicy *policy, int retries, int64_t visible_at,
 }
 
 /*
- * Sets the budget of a run that repeats the same attempt at once.  It inherits
- * pending_until (doc/spec/policy.md 10.3).
- */
-static void
-follow_lost(TqBudget *budget, int64_t now)
-{
-	budget->run_id++;
-	budget->lost_retries_left--;
-	budget->visible_at = now;
-}
-
-static void
-follow_retry(const TqPolicy *policy, int64_t now, double random,
-			 TqBudget *budget)
-{
-	int64_t delay = tq_policy_delay(policy, budget->attempt, random);
-
-	budget->run_id++;
-	if (budget->attempt < INT32_MAX)
-		budget->attempt++;
-	budget->retries_left--;
-	budget->visible_at = tq_policy_after(now, delay);
-	budget->pending_until = pending_until(policy, budget->visible_at);
-}
-
-static bool
-is_retried(const TqPolicy *policy, TqResolved reason)
-{
-	return tq_policy_may_retry(reason) &&
-		   (policy->retry_on & 1u << reason) != 0;
-}
-
-/*
  * Returns which budget pays for another run after a reason that the policy
  * retries, or TQ_FOLLOW_NONE if that budget is used up.
  */
@@ -308,11 +270,14 @@ tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
 				 TqResolved reason, int64_t now, int64_t deadline,
 				 int max_runs, double random, TqNext *next)
 {
+	int64_t delay;
+
 	next->follow = TQ_FOLLOW_NONE;
 	next->created = TQ_CREATED_NONE;
 	next->budget = *run;
-	if (!is_retried(policy, reason) || now >= deadline ||
-		(int64_t) run->run_id + 1 >= max_runs)
+	if (!(tq_policy_may_retry(reason) &&
+		  (policy->retry_on & 1u << reason) != 0) ||
+		now >= deadline || (int64_t) run->run_id + 1 >= max_runs)
 		return;
 	next->follow = paid_by(policy, run, reason);
 	switch (next->follow)
@@ -320,10 +285,23 @@ tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
 		case TQ_FOLLOW_NONE:
 			return;
 		case TQ_FOLLOW_LOST:
-			follow_lost(&next->budget, now);
+			/*
+			 * Set the budget of a run that repeats the same attempt at once.
+			 * It inherits pending_until (doc/spec/policy.md 10.3).
+			 */
+			next->budget.run_id++;
+			next->budget.lost_retries_left--;
+			next->budget.visible_at = now;
 			break;
 		case TQ_FOLLOW_RETRY:
-			follow_retry(policy, now, random, &next->budget);
+			delay = tq_policy_delay(policy, next->budget.attempt, random);
+			next->budget.run_id++;
+			if (next->budget.attempt < INT32_MAX)
+				next->budget.attempt++;
+			next->budget.retries_left--;
+			next->budget.visible_at = tq_policy_after(now, delay);
+			next->budget.pending_until =
+				pending_until(policy, next->budget.visible_at);
 			break;
 	}
 	next->created = tq_resolved_retry(reason);

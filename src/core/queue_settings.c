@@ -27,13 +27,6 @@ const TqQueueSettings tq_queue_settings_plain = {
 	.aging_interval = 0,
 };
 
-/* Returns whether claims have to take slots. */
-static bool
-limit_claims(const TqQueueSettings *settings)
-{
-	return settings->concurrent_limit > 0 || settings->rate_count > 0;
-}
-
 /* Returns whether the tasks with one concurrencyKey are limited. */
 bool
 tq_queue_settings_limit_keys(const TqQueueSettings *settings)
@@ -45,8 +38,10 @@ tq_queue_settings_limit_keys(const TqQueueSettings *settings)
 bool
 tq_queue_settings_count(const TqQueueSettings *settings)
 {
-	return limit_claims(settings) || settings->max_pending > 0 ||
-		   settings->max_delayed > 0 || settings->max_running > 0;
+	/* Claims have to take slots. */
+	return (settings->concurrent_limit > 0 || settings->rate_count > 0) ||
+		   settings->max_pending > 0 || settings->max_delayed > 0 ||
+		   settings->max_running > 0;
 }
 
 /*

@@ -105,34 +105,6 @@ static const int counter_of[TQ_STATES] =
 	 [TQ_STATE_FAILED] = TQ_GROUP_FAILED,
 	 [TQ_STATE_EXCEPTION] = TQ_GROUP_EXCEPTION};
 
-static void
-from_counters(const int64 *counters, TqProgress *progress)
-{
-	for (int state = 0; state < TQ_STATES; state++)
-		progress->count[state] = counters[counter_of[state]];
-	progress->delayed = counters[TQ_GROUP_DELAYED];
-	progress->tolerated = counters[TQ_GROUP_TOLERATED];
-	progress->forgiven = counters[TQ_GROUP_FORGIVEN];
-	progress->reported = counters[TQ_GROUP_REPORTED];
-	progress->first_created = counters[TQ_GROUP_FIRST_CREATED];
-	progress->last_resolved = counters[TQ_GROUP_LAST_RESOLVED];
-	set_first_bad(progress, counters[TQ_GROUP_FIRST_BAD]);
-}
-
-static void
-set_counters(int64 id, const TqProgress *progress)
-{
-	for (int state = 0; state < TQ_STATES; state++)
-		tq_count_build_set(id, counter_of[state], progress->count[state]);
-	tq_count_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
-	tq_count_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
-	tq_count_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
-	tq_count_build_set(id, TQ_GROUP_REPORTED, progress->reported);
-	tq_count_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
-	tq_count_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
-	tq_count_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
-}
-
 /*
  * Counts the tasks of a group, except the one that it is named after, for
  * counters; returns false if it cannot have any now.
@@ -149,7 +121,15 @@ build_counters(int64 id, TqProgress *progress)
 	add_rows(&others, progress);
 	progress->reported = tq_progress_is_reported(id);
 	tq_spi_close();
-	set_counters(id, progress);
+	for (int state = 0; state < TQ_STATES; state++)
+		tq_count_build_set(id, counter_of[state], progress->count[state]);
+	tq_count_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
+	tq_count_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
+	tq_count_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
+	tq_count_build_set(id, TQ_GROUP_REPORTED, progress->reported);
+	tq_count_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
+	tq_count_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
+	tq_count_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
 	(void) tq_count_build_end();
 	return true;
 }
@@ -176,7 +156,17 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 	memset(progress, 0, sizeof(*progress));
 	own.id = 0;
 	if (tq_count_read_group(group->id, counters))
-		from_counters(counters, progress);
+	{
+		for (int state = 0; state < TQ_STATES; state++)
+			progress->count[state] = counters[counter_of[state]];
+		progress->delayed = counters[TQ_GROUP_DELAYED];
+		progress->tolerated = counters[TQ_GROUP_TOLERATED];
+		progress->forgiven = counters[TQ_GROUP_FORGIVEN];
+		progress->reported = counters[TQ_GROUP_REPORTED];
+		progress->first_created = counters[TQ_GROUP_FIRST_CREATED];
+		progress->last_resolved = counters[TQ_GROUP_LAST_RESOLVED];
+		set_first_bad(progress, counters[TQ_GROUP_FIRST_BAD]);
+	}
 	else if (!tq_group_is_large(group, tq_counted_group) ||
 			 !build_counters(group->id, progress))
 	{
@@ -343,23 +333,6 @@ compare_groups(const void *a, const void *b)
 }
 
 /*
- * Inserts timers for the callbacks of groups, at which maintenance will look
- * (group_callback.c).
- */
-static void
-wake_callbacks(const TqSlug *groups, int n)
-{
-	int found;
-	int64 *callbacks;
-
-	if (n == 0)
-		return;
-	callbacks = tq_callbacks_of_groups(groups, n, &found);
-	if (found > 0)
-		tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_now(), callbacks, found);
-}
-
-/*
  * Appends task-group-resolved for those groups of these tasks in which every
  * task has been resolved.  The transactions that resolved the tasks have
  * committed.  The last two tasks of a group cannot both be missed, because the
@@ -375,6 +348,8 @@ tq_group_resolution_append(const int64 *tasks, int n)
 	TqGroup *groups;
 	int ngroups = 0;
 	int nresolved = 0;
+	int found;
+	int64 *callbacks;
 
 	qsort(members, n, sizeof(TqNamedTask), compare_member);
 	for (int i = 0; i < n; i++)
@@ -398,5 +373,13 @@ tq_group_resolution_append(const int64 *tasks, int n)
 		resolved[nresolved++] = members[i].group_slug;
 	}
 	tq_outbox_append(&batch);
-	wake_callbacks(resolved, nresolved);
+	/*
+	 * Insert timers for the callbacks of groups, at which maintenance will
+	 * look (group_callback.c).
+	 */
+	if (nresolved == 0)
+		return;
+	callbacks = tq_callbacks_of_groups(resolved, nresolved, &found);
+	if (found > 0)
+		tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_now(), callbacks, found);
 }

@@ -142,17 +142,6 @@ queue_words(const char *task_queue_id)
 }
 
 /*
- * Returns whether the message is about a run that was unresolved at the time.
- */
-static bool
-is_of_unresolved(const TqMessage *message)
-{
-	return message->run_id == message->last_run &&
-		   message->state != TQ_STATE_UNSCHEDULED &&
-		   !tq_state_is_resolved(message->state);
-}
-
-/*
  * Returns whether the message names a worker, and which.  The exception of a
  * deadline names none (3.5).  A skipped run never had a worker, but
  * task-completed must name one (doc/spec/policy.md 10.9).  An unresolved run
@@ -165,7 +154,10 @@ names_worker(const TqAddress *address, const char **group, const char **id)
 
 	if (entry == NULL)
 		return false;
-	if (is_of_unresolved(address->message))
+	/* The message is about a run that was unresolved at the time. */
+	if (address->message->run_id == address->message->last_run &&
+		address->message->state != TQ_STATE_UNSCHEDULED &&
+		!tq_state_is_resolved(address->message->state))
 	{
 		*group = address->worker_group;
 		*id = address->worker_id;
@@ -223,17 +215,6 @@ task_key(const TqAddress *address)
 					worker_word(group), worker_word(id),
 					queue_words(named->queue_name), named->scheduler_id,
 					tq_slug_text(&named->group_slug));
-}
-
-/* Adds a CC address for each route of the task, in order (6.4). */
-static void
-add_routes(TqAddress *address)
-{
-	int n;
-	char **routes = tq_texts_of_array(address->task->routes, &n);
-
-	for (int i = 0; i < Min(n, TQ_ROUTES_MAX); i++)
-		address->cc[address->ncc++] = psprintf("route.%s", routes[i]);
 }
 
 static char *
@@ -307,6 +288,9 @@ bool
 tq_message_address(const TqSource *source, const TqMessage *message,
 				   TqAddress *address)
 {
+	int n;
+	char **routes;
+
 	memset(address, 0, offsetof(TqAddress, cc));
 	address->message = message;
 	switch (message->exchange)
@@ -333,7 +317,10 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 			if (!address_task(source, address))
 				return false;
 			address->routing_key = task_key(address);
-			add_routes(address);
+			/* Add a CC address for each route of the task, in order (6.4). */
+			routes = tq_texts_of_array(address->task->routes, &n);
+			for (int i = 0; i < Min(n, TQ_ROUTES_MAX); i++)
+				address->cc[address->ncc++] = psprintf("route.%s", routes[i]);
 			return true;
 		case TQ_EXCHANGE_NONE:
 			break;
@@ -365,21 +352,6 @@ tq_filter_matches(const TqFilter *filter, const TqAddress *address)
 
 /* ---- payloads ---- */
 
-/*
- * Removes what only a policy causes, because Taskcluster's messages have no
- * keys for it.
- */
-static void
-leave_out_details(TqTask *task, TqHistoryRun *runs, int n)
-{
-	task->policy = 0;
-	for (int i = 0; i < n; i++)
-	{
-		runs[i].detail = NULL;
-		runs[i].is_left = false; /* not yet when the message was written */
-	}
-}
-
 /* Sets a run back to what it was when the message was written. */
 static void
 turn_back(TqHistoryRun *entry, const TqAddress *address)
@@ -404,17 +376,6 @@ turn_back(TqHistoryRun *entry, const TqAddress *address)
 }
 
 /*
- * Returns whether the total time of the task had begun, which it does when its
- * first run becomes pending.
- */
-static bool
-had_begun(const TqHistoryRun *runs, int n)
-{
-	return n > 1 || (n == 1 && runs[0].run.created != TQ_CREATED_EXCEPTION &&
-					 runs[0].run.created != TQ_CREATED_SKIP);
-}
-
-/*
  * Adds the status of the task as of the message.  Its deadline is the defined
  * one as long as the total time had not begun.
  */
@@ -428,8 +389,22 @@ add_status(JsonbParseState **state, const TqAddress *address)
 
 	named.task.priority = message->priority;
 	memcpy(runs, address->runs, sizeof(TqHistoryRun) * n);
-	leave_out_details(&named.task, runs, n);
-	if (!had_begun(runs, n))
+	/*
+	 * Remove what only a policy causes, because Taskcluster's messages have no
+	 * keys for it.
+	 */
+	named.task.policy = 0;
+	for (int i = 0; i < n; i++)
+	{
+		runs[i].detail = NULL;
+		runs[i].is_left = false; /* not yet when the message was written */
+	}
+	/*
+	 * The total time of the task had begun, which it does when its first run
+	 * becomes pending.
+	 */
+	if (!(n > 1 || (n == 1 && runs[0].run.created != TQ_CREATED_EXCEPTION &&
+					runs[0].run.created != TQ_CREATED_SKIP)))
 		named.task.deadline = named.task.defined_deadline;
 	if (n > 0 && message->state == TQ_STATE_UNSCHEDULED)
 		runs[n - 1].is_left = true;
@@ -641,18 +616,6 @@ has_tags(const TqAddress *address)
 	return false;
 }
 
-/*
- * Returns whether the message is too large for NOTIFY, as far as that can be
- * known without building it.
- */
-static bool
-is_surely_large(const TqAddress *address)
-{
-	return stored_size(address->message->detail) > SURELY_LARGE ||
-		   (has_tags(address) &&
-			stored_size(address->task->tags) > SURELY_LARGE);
-}
-
 /* Returns whether messages of an exchange are about a group. */
 static bool
 is_about_group(TqExchange exchange)
@@ -725,7 +688,14 @@ full_envelope(const TqAddress *address)
 	StringInfoData text;
 	Jsonb *payload;
 
-	if (address->is_broken || is_surely_large(address))
+	/*
+	 * The message is too large for NOTIFY, as far as that can be known without
+	 * building it.
+	 */
+	if (address->is_broken ||
+		(stored_size(address->message->detail) > SURELY_LARGE ||
+		 (has_tags(address) &&
+		  stored_size(address->task->tags) > SURELY_LARGE)))
 		return truncated_envelope(address);
 	payload = tq_message_payload(address);
 	if (tq_json_size_over(&payload->root, PAYLOAD_MAX) > 0)

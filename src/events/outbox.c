@@ -26,21 +26,6 @@
 static uint64 known_generation = 0;
 static TqFacts known;
 
-/*
- * Reads the tables, and stores the result for other sessions, unless it was
- * read by an old snapshot, or before the database is known to be in use.
- */
-static void
-read_tables(Oid extension, uint64 change)
-{
-	TimestampTz since;
-
-	known.wanted = tq_bindings_wanted();
-	known.segment = tq_segment_current(&since);
-	if (!tq_spi_is_reading() && tq_activation_is_committed())
-		tq_facts_store(extension, &known, change);
-}
-
 /* Refreshes the cached bindings if they have changed. */
 static void
 outbox_look_up(void)
@@ -57,7 +42,18 @@ outbox_look_up(void)
 	if (generation == known_generation)
 		return;
 	if (!tq_facts_find(extension, &known, &change))
-		read_tables(extension, change);
+	{
+		TimestampTz since;
+
+		/*
+		 * Read the tables, and store the result for other sessions, unless it was
+		 * read by an old snapshot, or before the database is known to be in use.
+		 */
+		known.wanted = tq_bindings_wanted();
+		known.segment = tq_segment_current(&since);
+		if (!tq_spi_is_reading() && tq_activation_is_committed())
+			tq_facts_store(extension, &known, change);
+	}
 	known_generation = generation;
 }
 
@@ -309,19 +305,6 @@ tq_outbox_append_detail(TqExchange exchange, const TqTask *task, int run_id,
 	tq_outbox_append(&batch);
 }
 
-/*
- * Returns a note to the publisher that runs of a queue have become claimable.
- */
-static TqMessage
-claimable_note(int32 queue, int runs)
-{
-	return (TqMessage){.exchange = TQ_EXCHANGE_NONE,
-					   .task = queue,
-					   .run_id = runs,
-					   .last_run = -1,
-					   .state = TQ_STATE_PENDING};
-}
-
 static int
 outbox_compare_queue(const void *a, const void *b)
 {
@@ -361,7 +344,15 @@ tq_outbox_append_claimable(const TqPending *rows, int n)
 			note->run_id++;
 		else
 		{
-			TqMessage first = claimable_note(queues[i], 1);
+			/*
+			 * A note to the publisher that runs of a queue have become
+			 * claimable.
+			 */
+			TqMessage first = (TqMessage){.exchange = TQ_EXCHANGE_NONE,
+										  .task = queues[i],
+										  .run_id = 1,
+										  .last_run = -1,
+										  .state = TQ_STATE_PENDING};
 
 			note = outbox_put(&batch, &first);
 		}

@@ -93,24 +93,6 @@ default_channel(TqExchange exchange)
 	return channel;
 }
 
-/* Replaces the compiled bindings of this process. */
-static void
-publisher_compile(const TqBinding *list, int n)
-{
-	MemoryContext outer = MemoryContextSwitchTo(bindings_context);
-
-	bindings.filters = palloc(sizeof(TqFilter) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		bindings.filters[i] =
-			(TqFilter){.channel = list[i].channel != NULL
-									  ? pstrdup(list[i].channel)
-									  : default_channel(list[i].exchange),
-					   .exchange = list[i].exchange,
-					   .pattern = tq_topic_compile(list[i].pattern)};
-	bindings.n = n;
-	MemoryContextSwitchTo(outer);
-}
-
 /* Reads the bindings again if they have changed. */
 static void
 look_up_bindings(void)
@@ -118,6 +100,7 @@ look_up_bindings(void)
 	uint64 generation = tq_bindings_generation();
 	TqBinding *list;
 	int n;
+	MemoryContext outer;
 
 	if (bindings.generation == generation)
 		return;
@@ -129,7 +112,18 @@ look_up_bindings(void)
 	MemoryContextReset(bindings_context);
 	(void) tq_bindings_wanted();
 	list = tq_bindings_list(&n);
-	publisher_compile(list, n);
+	/* Replace the compiled bindings of this process. */
+	outer = MemoryContextSwitchTo(bindings_context);
+	bindings.filters = palloc(sizeof(TqFilter) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		bindings.filters[i] =
+			(TqFilter){.channel = list[i].channel != NULL
+									  ? pstrdup(list[i].channel)
+									  : default_channel(list[i].exchange),
+					   .exchange = list[i].exchange,
+					   .pattern = tq_topic_compile(list[i].pattern)};
+	bindings.n = n;
+	MemoryContextSwitchTo(outer);
 	bindings.generation = generation;
 }
 
@@ -160,20 +154,6 @@ count_some(HTAB *claimable, const char *queue, int64 runs)
 	Claimable *entry = hash_search(claimable, queue, HASH_ENTER, &found);
 
 	entry->pending = found ? entry->pending + runs : runs;
-}
-
-/*
- * Counts the run of a message as claimable.  A delayed run is left out; when
- * it is due, a note counts it.
- */
-static void
-count_claimable(HTAB *claimable, const TqAddress *address)
-{
-	if (address->task != NULL && address->run != NULL &&
-		address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
-		(address->run->detail == NULL ||
-		 address->run->detail->budget.visible_at <= tq_clock_now()))
-		count_some(claimable, address->task->named.queue_name, 1);
 }
 
 static void
@@ -289,7 +269,15 @@ notify_address(const TqAddress *address, void *arg)
 	notify(address, slice->listened);
 	if (slice->claimable != NULL && slice->next >= slice->counted)
 	{
-		count_claimable(slice->claimable, address);
+		/*
+		 * Count the run of a message as claimable.  A delayed run is left out;
+		 * when it is due, a note counts it.
+		 */
+		if (address->task != NULL && address->run != NULL &&
+			address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
+			(address->run->detail == NULL ||
+			 address->run->detail->budget.visible_at <= tq_clock_now()))
+			count_some(slice->claimable, address->task->named.queue_name, 1);
 		slice->counted = slice->next + 1;
 	}
 }
@@ -324,18 +312,6 @@ notify_range(void *arg)
 	MemoryContextSwitchTo(outer);
 }
 
-/* Sends one message by itself, with as much of it as can be built. */
-static void
-publish_alone(PublisherSlice *slice)
-{
-	MemoryContext outer = MemoryContextSwitchTo(slice->one);
-
-	MemoryContextReset(slice->one);
-	tq_message_alone(&slice->messages[slice->next], notify_address, slice);
-	slice->next++;
-	MemoryContextSwitchTo(outer);
-}
-
 /*
  * Sends all messages of a slice.  A failed attempt has sent nothing, so the
  * messages before the failed one are sent again, and then the failed one by
@@ -358,8 +334,18 @@ notify_slice(PublisherSlice *slice)
 		}
 		else if (!has_source || slice->next == done)
 		{
+			MemoryContext outer;
+
 			slice->next = done++;
-			publish_alone(slice);
+			/*
+			 * Send one message by itself, with as much of it as can be built.
+			 */
+			outer = MemoryContextSwitchTo(slice->one);
+			MemoryContextReset(slice->one);
+			tq_message_alone(&slice->messages[slice->next], notify_address,
+							 slice);
+			slice->next++;
+			MemoryContextSwitchTo(outer);
 			slice->end = slice->n;
 		}
 		else

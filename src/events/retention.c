@@ -70,21 +70,6 @@ tq_retention_published_before(TimestampTz now)
 	return since;
 }
 
-static void
-warn_of_loss(const char *name, int64 last_id)
-{
-	ereport(
-		WARNING,
-		(errcode(ERRCODE_WARNING),
-		 errmsg("messages that subscription \"%s\" had not read were dropped",
-				name),
-		 errdetail(
-			 "Those up to %lld were not acknowledged within tq.subscription_retention.",
-			 (long long) last_id),
-		 errhint(
-			 "Call tq.fetch() and tq.ack() regularly, or end the subscription with tq.unsubscribe().")));
-}
-
 /*
  * Warns about the subscriptions that lose unacknowledged messages with ids up
  * to last_id.  Returns false if it is too early to drop them: a subscription
@@ -116,7 +101,17 @@ warn_losers(int64 last_id, TimestampTz now)
 	for (int i = 0; i < nlosers; i++)
 	{
 		if (tq_subscription_lose(behind[i].name, last_id))
-			warn_of_loss(behind[i].name, last_id);
+			ereport(
+				WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg(
+					 "messages that subscription \"%s\" had not read were dropped",
+					 behind[i].name),
+				 errdetail(
+					 "Those up to %lld were not acknowledged within tq.subscription_retention.",
+					 (long long) last_id),
+				 errhint(
+					 "Call tq.fetch() and tq.ack() regularly, or end the subscription with tq.unsubscribe().")));
 		else
 			all = false;
 	}

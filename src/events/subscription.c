@@ -136,16 +136,6 @@ refuse_taken(const char *name, int64 before, int64 acked_id)
 		 errhint("Roll this transaction back, and call tq.fetch() again.")));
 }
 
-static void
-refuse_unpublished(int64 id, int64 last_id)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("message %lld has not been published", (long long) id),
-			 errdetail("The last one is %lld.", (long long) last_id),
-			 errhint("Give the id of the last message that was fetched.")));
-}
-
 /*
  * Acknowledges the messages up to that id.  If another transaction has moved
  * the mark since it was read, raises an error, unless this transaction has
@@ -167,7 +157,12 @@ tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 	if (id > last_id)
 		last_id = Max(last_id, tq_tick_shown_id());
 	if (id > last_id)
-		refuse_unpublished(id, last_id);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("message %lld has not been published", (long long) id),
+				 errdetail("The last one is %lld.", (long long) last_id),
+				 errhint(
+					 "Give the id of the last message that was fetched.")));
 	if (is_taken(name, &acked_id))
 		refuse_taken(name, own->acked_id, acked_id.id);
 	while (id > acked_id.id &&

@@ -409,21 +409,6 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	return true;
 }
 
-static void
-refuse_not_running(const TqTask *task, int run_id, TqState state)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("run %d of task \"%s\" is not running", run_id,
-				tq_slug_text(&task->task_id)),
-		 errdetail("The run is %s.", tq_state_name(state)),
-		 state == TQ_STATE_PENDING
-			 ? errhint(
-				   "Claim it first, with tq.claim_work() or tq.claim_task().")
-			 : errhint("The claim is lost: stop working on this run.")));
-}
-
 /*
  * Reads the row of a running run for its worker.  Returns false if the row has
  * to be read again.  Errors come in this order: the run does not exist, the
@@ -449,7 +434,16 @@ tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
-		refuse_not_running(task, run_id, run->state);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" is not running", run_id,
+					tq_slug_text(&task->task_id)),
+			 errdetail("The run is %s.", tq_state_name(run->state)),
+			 run->state == TQ_STATE_PENDING
+				 ? errhint(
+					   "Claim it first, with tq.claim_work() or tq.claim_task().")
+				 : errhint("The claim is lost: stop working on this run.")));
 	if (has_row && holder != 0 && run->worker != holder)
 		tq_error_credentials();
 	if (!has_row) /* claimed between the two reads */
@@ -484,24 +478,6 @@ extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
 }
 
 /*
- * Deletes the row of a running run, after waiting for a concurrent transition
- * of it.
- */
-static void
-take_back(const TqTask *task, int run_id, int32 holder, TimestampTz now,
-		  TqRun *run)
-{
-	TqRunWriter *writer = tq_run_writer_begin();
-	bool is_taken = false;
-
-	while (!is_taken)
-		is_taken = tq_claim_read(writer, task, run_id, holder, TQ_EVENT_DEFER,
-								 now, run) &&
-				   tq_run_writer_delete(writer);
-	tq_run_writer_end(writer);
-}
-
-/*
  * Makes a running run pending again, claimable after the given delay
  * (doc/spec/policy.md 5).  If holder is not 0, that worker must have the run.
  * The run keeps its number, its retry budgets and the time at which it first
@@ -513,25 +489,23 @@ tq_claim_defer(TqTask *task, int run_id, int32 holder, int64 after_ms,
 {
 	TqRun run;
 	TqRunDetail detail;
+	TqRunWriter *writer = tq_run_writer_begin();
+	bool is_taken = false;
 
-	take_back(task, run_id, holder, now, &run);
+	/*
+	 * Delete the row of a running run, after waiting for a concurrent
+	 * transition of it.
+	 */
+	while (!is_taken)
+		is_taken = tq_claim_read(writer, task, run_id, holder, TQ_EVENT_DEFER,
+								 now, &run) &&
+				   tq_run_writer_delete(writer);
+	tq_run_writer_end(writer);
 	task->queue = tq_worker_queue(run.worker);
 	tq_count_deferred(task);
 	tq_run_detail(&run, task->policy, &detail);
 	detail.budget.visible_at = tq_policy_after(now, after_ms);
 	tq_transition_defer(task, &run, &detail, now);
-}
-
-/*
- * Inserts the timer of a claim that had expired when it was prolonged: its own
- * may have been taken, and the task postponed (bisect.c).
- */
-static void
-renew_timer(const TqRun *run, TimestampTz now)
-{
-	TimestampTz due = tq_policy_check_claim(now, run->taken_until, now);
-
-	tq_timer_insert(TQ_TIMER_CLAIM, due, &run->task, 1);
 }
 
 /*
@@ -552,7 +526,15 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
 	if (extend(&task, run_id, holder, now, &run))
-		renew_timer(&run, now);
+	{
+		TimestampTz due = tq_policy_check_claim(now, run.taken_until, now);
+
+		/*
+		 * Insert the timer of a claim that had expired when it was prolonged: its
+		 * own may have been taken, and the task postponed (bisect.c).
+		 */
+		tq_timer_insert(TQ_TIMER_CLAIM, due, &run.task, 1);
+	}
 	tq_worker_name(run.worker, &group, &name);
 	claimer = (Claimer){.queue = tq_worker_queue(run.worker),
 						.group = group,

@@ -70,17 +70,6 @@ has_element(const TqQueueSet *set, const char *element)
 	return false;
 }
 
-static void
-refuse_elements(void)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-					errmsg("task_queue_ids has too many elements"),
-					errdetail("There are more than %d different ones.",
-							  TQ_QUEUE_SET_MAX),
-					errhint("Give at most %d task queues or patterns.",
-							TQ_QUEUE_SET_MAX)));
-}
-
 /*
  * Prepares a set of these elements, of which it keeps the first of those that
  * are equal.  Raises TQ400 if there are none, or too many, or one is invalid.
@@ -101,7 +90,12 @@ tq_queue_set_init(TqQueueSet *set, char **elements, int n)
 		if (has_element(set, element))
 			continue;
 		if (set->nelements == TQ_QUEUE_SET_MAX)
-			refuse_elements();
+			ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+							errmsg("task_queue_ids has too many elements"),
+							errdetail("There are more than %d different ones.",
+									  TQ_QUEUE_SET_MAX),
+							errhint("Give at most %d task queues or patterns.",
+									TQ_QUEUE_SET_MAX)));
 		set->elements[set->nelements++] = element;
 		set->has_pattern |= is_pattern(element);
 	}
@@ -147,19 +141,6 @@ tq_queue_set_require_claim(const TqQueueSet *set, const char *worker_group,
 
 /* ---- queues ---- */
 
-static void
-refuse_pattern(const char *pattern)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("pattern \"%s\" stands for too many queues", pattern),
-		 errdetail("With it, there are more than %d queues in one call.",
-				   TQ_QUEUE_SET_MAX),
-		 errhint(
-			 "Name the queues, and share them out among calls of different workers.")));
-}
-
 /* Adds a queue, unless an earlier element stands for it. */
 static void
 claim_queues_add_queue(TqQueueSet *set, const char *name, int32 number,
@@ -175,7 +156,15 @@ claim_queues_add_queue(TqQueueSet *set, const char *name, int32 number,
 		return;
 	}
 	if (set->n == TQ_QUEUE_SET_MAX)
-		refuse_pattern(set->elements[element]);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("pattern \"%s\" stands for too many queues",
+					set->elements[element]),
+			 errdetail("With it, there are more than %d queues in one call.",
+					   TQ_QUEUE_SET_MAX),
+			 errhint(
+				 "Name the queues, and share them out among calls of different workers.")));
 	*queue = (TqSetQueue){.number = number,
 						  .element = element,
 						  .by_pattern = by_pattern};
@@ -357,23 +346,6 @@ claim_queues_look_at(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
 	return queue->may_claim;
 }
 
-/* Inserts the worker in those queues where it is new and may claim. */
-static void
-insert_worker(ClaimQueuesTry *try)
-{
-	int order[TQ_QUEUE_SET_MAX];
-	TqWorkerSeat seat;
-
-	order_by_name(try->set, order);
-	for (int i = 0; i < try->set->n; i++)
-	{
-		const TqSetQueue *queue = &try->set->queues[order[i]];
-
-		if (queue->may_claim)
-			tq_worker_seat_intern(queue->number, try->group, try->id, &seat);
-	}
-}
-
 static void
 look_at_queues(ClaimQueuesTry *try)
 {
@@ -383,7 +355,21 @@ look_at_queues(ClaimQueuesTry *try)
 	for (int i = 0; i < try->set->n; i++)
 		is_new |= claim_queues_look_at(try, &try->set->queues[i], now);
 	if (is_new)
-		insert_worker(try);
+	{
+		int order[TQ_QUEUE_SET_MAX];
+		TqWorkerSeat seat;
+
+		/* Insert the worker in those queues where it is new and may claim. */
+		order_by_name(try->set, order);
+		for (int i = 0; i < try->set->n; i++)
+		{
+			const TqSetQueue *queue = &try->set->queues[order[i]];
+
+			if (queue->may_claim)
+				tq_worker_seat_intern(queue->number, try->group, try->id,
+									  &seat);
+		}
+	}
 }
 
 /* Claims up to max runs of one queue; returns how many. */
@@ -563,22 +549,6 @@ claim_queues_enter_and_claim(ClaimQueuesTry *try, MemoryContext memory)
 	return false;
 }
 
-/* Sleeps and tries until there are runs or the time is over. */
-static void
-claim_queues_claim_in_time(ClaimQueuesTry *try)
-{
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
-												 "tq claim queues",
-												 ALLOCSET_DEFAULT_SIZES);
-
-	while (!claim_queues_enter_and_claim(try, memory))
-	{
-		if (!tq_wait_tried(&try->wait) &&
-			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
-			break;
-	}
-}
-
 /* ---- the call ---- */
 
 /* Returns where the queues of this call begin, each time at the next one. */
@@ -592,15 +562,6 @@ claim_queues_next_turn(void)
 		turn = pg_prng_uint32(&pg_global_prng_state) / 2;
 	has_begun = true;
 	return turn++;
-}
-
-/* Takes over the wake-up of an earlier wait_for_work(). */
-static void
-take_over(ClaimQueuesTry *try)
-{
-	TqSetLists lists = tq_queue_set_lists(try->set);
-
-	(void) tq_wait_take_over(&try->wait, lists.numbers, lists.n);
 }
 
 /*
@@ -638,15 +599,31 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 						  .max = max,
 						  .turn = claim_queues_next_turn(),
 						  .takes_turns = takes_turns};
+	TqSetLists lists;
 
 	tq_wait_begin(&try.wait, wait_ms);
 	tq_queue_set_read(set);
-	take_over(&try);
+	/* Take over the wake-up of an earlier wait_for_work(). */
+	lists = tq_queue_set_lists(try.set);
+	(void) tq_wait_take_over(&try.wait, lists.numbers, lists.n);
 	if (!claim_queues_claim(&try))
 	{
 		(void) tq_wait_tried(&try.wait);
 		if (wait_ms > 0)
-			claim_queues_claim_in_time(&try);
+		{
+			MemoryContext memory =
+				AllocSetContextCreate(CurrentMemoryContext, "tq claim queues",
+									  ALLOCSET_DEFAULT_SIZES);
+
+			/* Sleep and try until there are runs or the time is over. */
+			while (!claim_queues_enter_and_claim(&try, memory))
+			{
+				if (!tq_wait_tried(&try.wait) &&
+					tq_wait_sleep(&try.wait, TQ_WAIT_CLAIM_WORK) ==
+						TQ_WAKEUP_OVER)
+					break;
+			}
+		}
 	}
 	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);

@@ -78,17 +78,6 @@ claim_wait_claim(ClaimWaitTry *try)
 }
 
 /*
- * Checks the rights of the caller again, by what has been committed meanwhile:
- * the statement may have begun long ago.
- */
-static void
-check_rights(const ClaimWaitTry *try)
-{
-	AcceptInvalidationMessages();
-	tq_require_claim("claim-work", try->queue, try->group, try->id);
-}
-
-/*
  * Tries once more.  Resets the memory of the previous try, so that a long wait
  * needs no more memory than one try.
  */
@@ -99,7 +88,12 @@ claim_wait_claim_again(ClaimWaitTry *try, MemoryContext memory)
 	bool found;
 
 	MemoryContextReset(memory);
-	check_rights(try);
+	/*
+	 * Check the rights of the caller again, by what has been committed
+	 * meanwhile: the statement may have begun long ago.
+	 */
+	AcceptInvalidationMessages();
+	tq_require_claim("claim-work", try->queue, try->group, try->id);
 	found = claim_wait_claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;
@@ -208,16 +202,6 @@ typedef struct Stay
 	int32 worker; /* at the first look */
 } Stay;
 
-static void
-refuse_other_worker(const Stay *stay)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-					errmsg("run %d of task \"%s\" has another worker",
-						   stay->run_id, tq_slug_text(&stay->task.task_id)),
-					errdetail("It was deferred and claimed again."),
-					errhint("The claim is lost: stop working on this run.")));
-}
-
 /*
  * Reads the run without a lock, and raises the error of a reclaim if that is
  * refused.
@@ -247,7 +231,12 @@ claim_wait_look_again(const Stay *stay, MemoryContext memory)
 		tq_error_missing_task(&stay->task.task_id);
 	look_at_run(stay, &run);
 	if (run.worker != stay->worker)
-		refuse_other_worker(stay);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("run %d of task \"%s\" has another worker",
+						stay->run_id, tq_slug_text(&stay->task.task_id)),
+				 errdetail("It was deferred and claimed again."),
+				 errhint("The claim is lost: stop working on this run.")));
 	MemoryContextSwitchTo(outer);
 }
 

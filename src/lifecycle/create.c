@@ -240,17 +240,6 @@ take_defaults(TqTaskDefinition *given, const TqTask *stored)
 }
 
 /*
- * Returns whether a repair with another deadline has moved the expiry of the
- * stored task, perhaps from that of the definition that was given.
- */
-static bool
-has_moved_expires(const TqTask *stored, const TqTask *given)
-{
-	return stored->deadline > stored->defined_deadline &&
-		   stored->expires > given->expires;
-}
-
-/*
  * Returns true if the stored task has an equal definition although its row
  * differs, and copies its core to the new task.  Returns false if the task
  * no longer exists.  Raises an error if the definitions differ.
@@ -274,7 +263,9 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 		given.named.task.defined_deadline = stored->defined_deadline;
 		given.named.task.expires = stored->expires;
 	}
-	else if (has_moved_expires(&existing->named.task, &given.named.task))
+	else if (existing->named.task.deadline >
+				 existing->named.task.defined_deadline &&
+			 existing->named.task.expires > given.named.task.expires)
 		given.named.task.expires = existing->named.task.expires;
 	if (given.run_at != 0)
 		given.named.task.delay =
@@ -410,17 +401,6 @@ typedef struct Span
 } Span;
 
 static void
-refuse_schedulers(const TqNamedTask *a, const TqNamedTask *b)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-					errmsg("tasks of one group must have one schedulerId"),
-					errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
-							  tq_slug_text(&a->group_slug), a->scheduler_id,
-							  b->scheduler_id),
-					errhint("Use one schedulerId, or another taskGroupId.")));
-}
-
-static void
 add_to_span(Span *span, const TqNamedTask *named)
 {
 	if (is_in_own_group(named))
@@ -430,7 +410,13 @@ add_to_span(Span *span, const TqNamedTask *named)
 	}
 	if (span->joining != NULL &&
 		strcmp(span->joining->scheduler_id, named->scheduler_id) != 0)
-		refuse_schedulers(span->joining, named);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("tasks of one group must have one schedulerId"),
+				 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
+						   tq_slug_text(&span->joining->group_slug),
+						   span->joining->scheduler_id, named->scheduler_id),
+				 errhint("Use one schedulerId, or another taskGroupId.")));
 	span->joining = named;
 	span->latest = Max(span->latest, named->task.expires);
 }
@@ -525,27 +511,6 @@ create_compare_queue(const void *a, const void *b, void *tasks)
 				  task_at(tasks, b)->named.queue_name);
 }
 
-/*
- * Looks up or inserts the queues, in order of their names, because a session
- * that inserts a queue waits for another that is inserting the same one.
- */
-static void
-intern_queues(TqTaskDefinition *tasks, int n)
-{
-	int *positions = positions_sorted(tasks, n, create_compare_queue);
-
-	for (int i = 0; i < n; i++)
-	{
-		TqNamedTask *named = &tasks[positions[i]].named;
-
-		if (i > 0 &&
-			create_compare_queue(&positions[i - 1], &positions[i], tasks) == 0)
-			named->task.queue = tasks[positions[i - 1]].named.task.queue;
-		else
-			named->task.queue = tq_queue_intern(named->queue_name);
-	}
-}
-
 static int
 compare_policy(const void *a, const void *b, void *tasks)
 {
@@ -575,30 +540,6 @@ intern_policies(TqTaskDefinition *tasks, int n)
 		if (definition->given_policy != NULL)
 			definition->named.task.policy = tq_policy_intern(
 				definition->given_policy);
-	}
-}
-
-/*
- * Sets the effective deadline of those tasks that are pending from their
- * creation and have a total timeout, which starts now.  The deadline is then
- * written with the task.  For tasks that become pending later pending_run.c
- * updates it.
- */
-static void
-set_due(TqTaskDefinition *tasks, int n, TimestampTz now)
-{
-	for (int i = 0; i < n; i++)
-	{
-		TqTask *task = &tasks[i].named.task;
-		const TqPolicy *policy;
-
-		if (task->policy == 0)
-			continue;
-		policy = tq_policy_get(task->policy);
-		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
-			tasks[i].ndependencies == 0)
-			task->deadline = Min(task->deadline,
-								 tq_policy_after(now, policy->total_timeout));
 	}
 }
 
@@ -856,7 +797,25 @@ create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
 {
 	int64 created;
 
-	set_due(tasks, n, now);
+	/*
+	 * Set the effective deadline of those tasks that are pending from their
+	 * creation and have a total timeout, which starts now.  The deadline is
+	 * then written with the task.  For tasks that become pending later
+	 * pending_run.c updates it.
+	 */
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[i].named.task;
+		const TqPolicy *policy;
+
+		if (task->policy == 0)
+			continue;
+		policy = tq_policy_get(task->policy);
+		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
+			tasks[i].ndependencies == 0)
+			task->deadline = Min(task->deadline,
+								 tq_policy_after(now, policy->total_timeout));
+	}
 	tq_bucket_check(tasks, n);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
@@ -894,29 +853,6 @@ create_some(TqTaskDefinition *tasks, const int *indexes, int n,
 						 batch_tasks, batch, left_out, repeat, now);
 	for (int i = 0; i < n; i++)
 		tasks[indexes[i]] = some[i];
-	return created;
-}
-
-/*
- * Creates tasks of which some have a unique key.  Mostly, one pass is enough
- * (unique.c).
- */
-static int64
-create_unique(TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
-			  TqRepeat repeat, TimestampTz now)
-{
-	LeftOut left_out = {tq_unique_begin(tasks, n, now), batch_tasks};
-	int *left = palloc(sizeof(int) * n);
-	int64 created = 0;
-
-	do
-	{
-		int nleft = tq_unique_decide(left_out.unique, left);
-
-		if (nleft > 0)
-			created += create_some(tasks, left, nleft, &left_out, repeat, now);
-		tq_unique_set(left_out.unique);
-	} while (!tq_unique_follow(left_out.unique));
 	return created;
 }
 
@@ -962,14 +898,49 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
 	int *order = sort_by_dependency(tasks, n, batch_tasks);
 	bool has_policy = false;
+	int *positions;
 
 	complete_times(tasks, n, now);
-	intern_queues(tasks, n);
+	/*
+	 * Look up or insert the queues, in order of their names, because a
+	 * session that inserts a queue waits for another that is inserting the
+	 * same one.
+	 */
+	positions = positions_sorted(tasks, n, create_compare_queue);
+	for (int i = 0; i < n; i++)
+	{
+		TqNamedTask *named = &tasks[positions[i]].named;
+
+		if (i > 0 &&
+			create_compare_queue(&positions[i - 1], &positions[i], tasks) == 0)
+			named->task.queue = tasks[positions[i - 1]].named.task.queue;
+		else
+			named->task.queue = tq_queue_intern(named->queue_name);
+	}
 	for (int i = 0; i < n; i++)
 		has_policy = has_policy || tasks[i].given_policy != NULL;
 	if (has_policy)
 		intern_policies(tasks, n);
 	if (has_policy && tq_unique_is_used(tasks, n))
-		return create_unique(tasks, n, batch_tasks, repeat, now);
+	{
+		LeftOut left_out = {tq_unique_begin(tasks, n, now), batch_tasks};
+		int *left = palloc(sizeof(int) * n);
+		int64 created = 0;
+
+		/*
+		 * Create tasks of which some have a unique key.  Mostly, one pass is
+		 * enough (unique.c).
+		 */
+		do
+		{
+			int nleft = tq_unique_decide(left_out.unique, left);
+
+			if (nleft > 0)
+				created += create_some(tasks, left, nleft, &left_out, repeat,
+									   now);
+			tq_unique_set(left_out.unique);
+		} while (!tq_unique_follow(left_out.unique));
+		return created;
+	}
 	return create_all(tasks, order, n, batch_tasks, batch, NULL, repeat, now);
 }

@@ -135,29 +135,6 @@ is_just_completed(const TqRun *run)
 }
 
 /*
- * Locks each required task in the row that holds its location.  A task that
- * has just been completed needs no lock: a new task may count it as met
- * whatever happens to it afterwards.  The lock on others makes a sweep skip
- * them (sweep.c), and a rerun wait.
- */
-static void
-lock_externals(ExternalDependency **externals, int n)
-{
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	TqTaskLock *locks;
-
-	for (int i = 0; i < n; i++)
-		ids[i] = externals[i]->id;
-	locks = tq_task_lock_wait(ids, n, TQ_LOCK_SHARE, is_just_completed, false);
-	for (int i = 0; i < n; i++)
-	{
-		externals[i]->run = locks[i].run;
-		/* false: the task has been deleted since it was found */
-		externals[i]->is_locked = locks[i].is_locked;
-	}
-}
-
-/*
  * Locks required tasks together with others, which the call is about to change,
  * so that the locks of both are taken in one order.
  */
@@ -190,6 +167,8 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	ExternalDependency **in_order;
 	int found;
 	int ndependencies = 0;
+	int64 *ids;
+	TqTaskLock *locks;
 
 	for (int i = 0; i < n; i++)
 		ndependencies += tasks[i].ndependencies;
@@ -200,7 +179,23 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
 	if (nothers > 0)
 		lock_with_others(in_order, found, others, nothers);
-	lock_externals(in_order, found);
+	/*
+	 * Lock each required task in the row that holds its location.  A task
+	 * that has just been completed needs no lock: a new task may count it as
+	 * met whatever happens to it afterwards.  The lock on others makes a sweep
+	 * skip them (sweep.c), and a rerun wait.
+	 */
+	ids = palloc(sizeof(int64) * Max(found, 1));
+	for (int i = 0; i < found; i++)
+		ids[i] = in_order[i]->id;
+	locks = tq_task_lock_wait(ids, found, TQ_LOCK_SHARE, is_just_completed,
+							  false);
+	for (int i = 0; i < found; i++)
+	{
+		in_order[i]->run = locks[i].run;
+		/* false: the task has been deleted since it was found */
+		in_order[i]->is_locked = locks[i].is_locked;
+	}
 	return externals;
 }
 

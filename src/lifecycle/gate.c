@@ -187,20 +187,15 @@ gate_make_room(GatePass *pass)
 	pass->again = repalloc_huge(pass->again, sizeof(int64) * pass->room);
 }
 
-static bool
-is_same_gate(const TqGate *a, const TqGate *b)
-{
-	return a->queue == b->queue && a->kind == b->kind &&
-		   strcmp(a->key, b->key) == 0;
-}
-
 /* Has a gate of a concurrency key looked at later in this pass. */
 static void
 add_gate(GatePass *pass, const TqGate *gate)
 {
 	for (int i = 0; i < pass->ngates; i++)
 	{
-		if (is_same_gate(&pass->gates[i], gate))
+		if (pass->gates[i].queue == gate->queue &&
+			pass->gates[i].kind == gate->kind &&
+			strcmp(pass->gates[i].key, gate->key) == 0)
 			return;
 	}
 	gate_make_room(pass);
@@ -580,15 +575,6 @@ enter_strays(GatePass *pass, const int64 *tasks, int n)
 	tq_task_finder_end(&finder);
 }
 
-/* Writes what follows a pass. */
-static void
-end_pass(const GatePass *pass)
-{
-	tq_outbox_append_claimable(pass->released, pass->nreleased);
-	tq_timer_insert(TQ_TIMER_GATE, tq_clock_add_ms(pass->now, TQ_AGAIN_MS),
-					pass->again, pass->nagain);
-}
-
 /* Looks at the gates of these tasks; returns how many runs became claimable. */
 int64
 tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
@@ -620,6 +606,9 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 	}
 	for (int i = 0; i < pass.ngates; i++)
 		look_at_concurrency(&pass, &pass.gates[i]);
-	end_pass(&pass);
+	/* Write what follows a pass. */
+	tq_outbox_append_claimable(pass.released, pass.nreleased);
+	tq_timer_insert(TQ_TIMER_GATE, tq_clock_add_ms(pass.now, TQ_AGAIN_MS),
+					pass.again, pass.nagain);
 	return pass.nreleased;
 }

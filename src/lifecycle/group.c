@@ -254,20 +254,6 @@ lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 	}
 }
 
-static void
-require_sealed(const TqGroup *group)
-{
-	if (group->sealed == 0)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task group \"%s\" is not sealed",
-					tq_slug_text(&group->task_group_id)),
-			 errdetail(
-				 "Only a sealed group can be canceled, because new tasks could join it otherwise."),
-			 errhint("Call tq.seal_task_group() first.")));
-}
-
 /* Returns the result of cancel_task_group() (doc/spec/taskcluster.md 2.6). */
 static Jsonb *
 cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int n)
@@ -298,7 +284,15 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	int64 *ids;
 
 	tq_group_get(slug, &group);
-	require_sealed(&group);
+	if (group.sealed == 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task group \"%s\" is not sealed",
+					tq_slug_text(&group.task_group_id)),
+			 errdetail(
+				 "Only a sealed group can be canceled, because new tasks could join it otherwise."),
+			 errhint("Call tq.seal_task_group() first.")));
 	tq_require_group("cancel-task-group", slug, group.scheduler_id);
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);

@@ -184,17 +184,6 @@ tq_group_callback_require_cancel(const TqCallback *callback)
 
 /* ---- callbacks ---- */
 
-/* Sets the timer of the next look at a callback. */
-static void
-look_later(const TqCallback *callback, TimestampTz now)
-{
-	int64 waited = (now - callback->registered) / 1000;
-	int64 after = Min(Max(waited, LOOK_MIN_MS), LOOK_MAX_MS);
-
-	tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_add_ms(now, after),
-					&callback->id, 1);
-}
-
 /*
  * Registers a task that is created when a group resolves, or creates it at once
  * if the group is resolved.  Does nothing if a callback or a task with that id
@@ -248,7 +237,12 @@ tq_group_callback_try(int64 id, TimestampTz now)
 	}
 	if (!group_callback_is_resolved(&callback.task_group_id, &progress))
 	{
-		look_later(&callback, now);
+		int64 waited = (now - callback.registered) / 1000;
+		int64 after = Min(Max(waited, LOOK_MIN_MS), LOOK_MAX_MS);
+
+		/* Set the timer of the next look at a callback. */
+		tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_add_ms(now, after),
+						&callback.id, 1);
 		return false;
 	}
 	check_role(&callback);

@@ -374,17 +374,6 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 	refuse_without_room(queue);
 }
 
-/* Raises TQ409 if so many tasks of a queue run that none may be created. */
-static void
-check_running(int32 queue, int limit)
-{
-	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
-	int64 rows;
-
-	if (limits_look(&request, &rows) == TQ_ROOM_TAKEN && rows >= limit)
-		refuse_creation(queue, "maxRunning", limit, 0, rows);
-}
-
 /* Checks the limits of one queue in which tasks are created. */
 static void
 check_queue(int32 queue, const TqStart *starts, int n, TimestampTz now)
@@ -394,7 +383,17 @@ check_queue(int32 queue, const TqStart *starts, int n, TimestampTz now)
 	int delayed = 0;
 
 	if (settings.max_running > 0)
-		check_running(queue, settings.max_running);
+	{
+		TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING,
+										   settings.max_running, 1, 1);
+		int64 rows;
+
+		/* Raise TQ409 if so many tasks of a queue run that none may be created. */
+		if (limits_look(&request, &rows) == TQ_ROOM_TAKEN &&
+			rows >= settings.max_running)
+			refuse_creation(queue, "maxRunning", settings.max_running, 0,
+							rows);
+	}
 	if (settings.max_pending == 0 && settings.max_delayed == 0)
 		return;
 	for (int i = 0; i < n; i++)

@@ -56,30 +56,6 @@ was_resolved(const TqRun *last)
 	return false;
 }
 
-static void
-refuse_resolved(const TqTask *task, const TqRun *last)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("task \"%s\" has been resolved", tq_slug_text(&task->task_id)),
-		 errdetail("Its state is %s, and run %d is its last.",
-				   tq_state_name(last->state), last->run_id),
-		 errhint(
-			 "The priority of a task can be changed until it is resolved for the first time.")));
-}
-
-static void
-refuse_same(const TqTask *task)
-{
-	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-					errmsg("task \"%s\" has that priority already",
-						   tq_slug_text(&task->task_id)),
-					errdetail("Its priority is %s.",
-							  tq_priority_name(task->priority)),
-					errhint("There is nothing to do.")));
-}
-
 /*
  * Returns what task-priority-changed has in addition to the status
  * (doc/spec/taskcluster.md 6.1).
@@ -139,9 +115,22 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 		tq_error_missing_task(task_id);
 	task = &named->task;
 	if (was_resolved(&last))
-		refuse_resolved(task, &last);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" has been resolved",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Its state is %s, and run %d is its last.",
+					   tq_state_name(last.state), last.run_id),
+			 errhint(
+				 "The priority of a task can be changed until it is resolved for the first time.")));
 	if (task->priority == priority)
-		refuse_same(task);
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task \"%s\" has that priority already",
+							   tq_slug_text(&task->task_id)),
+						errdetail("Its priority is %s.",
+								  tq_priority_name(task->priority)),
+						errhint("There is nothing to do.")));
 	tq_priority_set(task, &last, priority, now);
 	return named;
 }

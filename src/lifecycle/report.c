@@ -65,35 +65,6 @@ check_credentials(TqReport *reports, int n, TimestampTz now)
 }
 
 /*
- * Returns whether the end of a task with this policy needs more than its id:
- * its payload is dropped, or others wait for its keys.
- */
-static bool
-needs_task(int32 policy)
-{
-	return policy != 0 && (tq_policy_get(policy)->drop_payload ||
-						   tq_policy_get(policy)->keys != 0);
-}
-
-/* Returns whether the policy of this number drops payloads and results. */
-static bool
-drops_payload(int32 policy)
-{
-	return policy != 0 && tq_policy_get(policy)->drop_payload;
-}
-
-/* Sets the task of a report, whose result is not stored if it is dropped. */
-static void
-set_task(TqReport *report, TqTask *task)
-{
-	report->id = task->id;
-	report->owner = tq_count_owner(task);
-	report->task = task;
-	if (drops_payload(task->policy))
-		report->result = NULL;
-}
-
-/*
  * Finds the task that a report names.  The session caches the ids of tasks
  * that it has claimed, because the row of the run proves that the task exists.
  * What else is needed of it is read when the run is locked, by read_late(); but
@@ -113,14 +84,28 @@ report_find_task(TqTaskFinder *finder, TqReport *report, TqTask *task)
 		report->claimed_in = recalled.queue;
 		report->owner = (TqCountOwner){recalled.queue, recalled.group_id};
 	}
-	if (report->is_found && !needs_task(recalled.policy))
+	/*
+	 * The end of a task with this policy needs more than its id: its payload
+	 * is dropped, or others wait for its keys.
+	 */
+	if (report->is_found && !(recalled.policy != 0 &&
+							  (tq_policy_get(recalled.policy)->drop_payload ||
+							   tq_policy_get(recalled.policy)->keys != 0)))
 		return;
 	report->is_found = (report->is_found &&
 						tq_task_find_by_id(finder, report->id, task)) ||
 					   tq_task_find_by_slug(finder, &report->task_id, task);
 	if (!report->is_found)
 		return;
-	set_task(report, task);
+	/*
+	 * Set the task of a report, whose result is not stored if it is dropped.
+	 */
+	report->id = task->id;
+	report->owner = tq_count_owner(task);
+	report->task = task;
+	/* The policy of this number drops payloads and results. */
+	if (task->policy != 0 && tq_policy_get(task->policy)->drop_payload)
+		report->result = NULL;
 }
 
 /* Finds the tasks of reports. */
@@ -136,19 +121,6 @@ find_tasks(TqReport *reports, int n)
 			report_find_task(&finder, &reports[i], &tasks[i]);
 	}
 	tq_task_finder_end(&finder);
-}
-
-/* Reads the task of a report whose run is locked, with its names. */
-static void
-report_read_named(TqReport *report)
-{
-	int found;
-
-	report->named = tq_tasks_by_id(&report->id, 1, &found);
-	if (found > 0)
-		report->task = &report->named->task;
-	else
-		report->named = NULL;
 }
 
 /*
@@ -171,7 +143,16 @@ read_late(TqReport *reports, int n)
 		if (!report->is_found || report->is_forbidden || report->task != NULL)
 			continue;
 		if (report->is_answered)
-			report_read_named(report);
+		{
+			int found;
+
+			/* Read the task of a report whose run is locked, with its names. */
+			report->named = tq_tasks_by_id(&report->id, 1, &found);
+			if (found > 0)
+				report->task = &report->named->task;
+			else
+				report->named = NULL;
+		}
 		else if (!is_wanted && report->reason == TQ_RESOLVED_COMPLETED)
 			continue;
 		else if (tq_task_find_by_id(&finder, report->id, &tasks[i]))
@@ -261,25 +242,6 @@ is_forbidden(const TqReport *report)
 }
 
 /*
- * Returns the outcome of a report on a run that has no row: the run is
- * pending, or does not exist.
- */
-static TqOutcome
-decide_without_row(TqReport *report)
-{
-	TqRun last;
-
-	if (tq_run_peek(report->id, &last) && last.run_id == report->run_id &&
-		last.state != TQ_STATE_UNSCHEDULED)
-	{
-		report->state = last.state;
-		return is_forbidden(report) ? TQ_OUTCOME_FORBIDDEN
-									: TQ_OUTCOME_CONFLICT;
-	}
-	return TQ_OUTCOME_NOT_FOUND;
-}
-
-/*
  * Ends the run of a report if it is running, or locks its row if it is
  * resolved or another worker has it; either way the run stays as report->run
  * until this transaction ends.  A running run is the last run of its task.
@@ -355,14 +317,6 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TimestampTz now)
 	report->has_row = end_row(report, writer, now);
 }
 
-/* Returns whether two reports name the same run. */
-static bool
-is_same_run(const TqReport *a, const TqReport *b)
-{
-	return a->run_id == b->run_id &&
-		   tq_slug_compare(&a->task_id, &b->task_id) == 0;
-}
-
 /*
  * Ends or locks each run that the reports name, once, in the order of locks.
  * A cached id that is no longer the task's is corrected in one report at a
@@ -381,7 +335,10 @@ end_or_lock_all(TqReport *reports, int n, TimestampTz now)
 
 		if (!report->is_found)
 			continue;
-		if (before != NULL && is_same_run(before, report))
+		/* Two reports name the same run. */
+		if (before != NULL &&
+			(before->run_id == report->run_id &&
+			 tq_slug_compare(&before->task_id, &report->task_id) == 0))
 		{
 			report->first = before;
 			continue;
@@ -454,7 +411,22 @@ decide_report(TqReport *report, TqTransitions *transitions)
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
 	if (!first->has_row)
-		return decide_without_row(report);
+	{
+		TqRun last;
+
+		/*
+		 * The outcome of a report on a run that has no row: the run is pending, or
+		 * does not exist.
+		 */
+		if (tq_run_peek(report->id, &last) && last.run_id == report->run_id &&
+			last.state != TQ_STATE_UNSCHEDULED)
+		{
+			report->state = last.state;
+			return is_forbidden(report) ? TQ_OUTCOME_FORBIDDEN
+										: TQ_OUTCOME_CONFLICT;
+		}
+		return TQ_OUTCOME_NOT_FOUND;
+	}
 	report->state = first->state;
 	if (is_forbidden(report))
 		return TQ_OUTCOME_FORBIDDEN;

@@ -100,33 +100,6 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 		(void) tq_dead_letter_delete(&task->task_id);
 }
 
-static void
-refuse_reschedule(const TqTask *task, const TqRun *last)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" cannot be rescheduled",
-					tq_slug_text(&task->task_id)),
-			 errdetail("The task is %s.", tq_state_name(last->state)),
-			 errhint("Only a pending task can be rescheduled; "
-					 "tq.schedule_task() makes an unscheduled one pending.")));
-}
-
-/* Raises TQ400 unless a run can be claimed at a time before the deadline. */
-static void
-check_run_at(const TqTask *task, TimestampTz run_at)
-{
-	if (run_at >= task->deadline)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("run_at must be before the deadline of the task"),
-				 errdetail("It is %s, and the deadline of task \"%s\" is %s.",
-						   tq_clock_text(run_at), tq_slug_text(&task->task_id),
-						   tq_clock_text(task->deadline)),
-				 errhint("Give an earlier time, or another deadline "
-						 "by tq.rerun_task().")));
-}
-
 /*
  * Makes a waiting run claimable at another time.  It keeps its number, its
  * budgets, and the time at which it was scheduled; a pending timeout counts
@@ -162,25 +135,32 @@ tq_task_reschedule(TqTask *task, TimestampTz run_at, TimestampTz now)
 
 	lock_task(task, now, &last);
 	if (last.state != TQ_STATE_PENDING)
-		refuse_reschedule(task, &last);
-	check_run_at(task, run_at);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" cannot be rescheduled",
+						tq_slug_text(&task->task_id)),
+				 errdetail("The task is %s.", tq_state_name(last.state)),
+				 errhint(
+					 "Only a pending task can be rescheduled; "
+					 "tq.schedule_task() makes an unscheduled one pending.")));
+	/*
+	 * Raise TQ400 unless a run can be claimed at a time before the deadline.
+	 */
+	if (run_at >= task->deadline)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("run_at must be before the deadline of the task"),
+				 errdetail("It is %s, and the deadline of task \"%s\" is %s.",
+						   tq_clock_text(run_at), tq_slug_text(&task->task_id),
+						   tq_clock_text(task->deadline)),
+				 errhint("Give an earlier time, or another deadline "
+						 "by tq.rerun_task().")));
 	if (last.location == TQ_LOCATION_PENDING && run_at <= now)
 		return;
 	task_ops_move_run(task, &last, Max(run_at, now), now);
 	claimable = (TqPending){.queue = task->queue};
 	if (run_at <= now && !tq_gate_applies(task))
 		tq_outbox_append_claimable(&claimable, 1);
-}
-
-static void
-refuse_skip(const TqTask *task, const TqRun *last)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" cannot be skipped",
-					tq_slug_text(&task->task_id)),
-			 errdetail("The task is %s.", tq_state_name(last->state)),
-			 errhint("Only an unscheduled or pending task can be skipped.")));
 }
 
 /*
@@ -198,7 +178,13 @@ tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now)
 		output = NULL;
 	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY &&
 		last.reason != TQ_RESOLVED_SKIPPED)
-		refuse_skip(task, &last);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" cannot be skipped",
+						tq_slug_text(&task->task_id)),
+				 errdetail("The task is %s.", tq_state_name(last.state)),
+				 errhint(
+					 "Only an unscheduled or pending task can be skipped.")));
 	last.has_detail = last.has_detail || output != NULL;
 	if (!tq_transition_request(task, &last, TQ_EVENT_SKIP, now) ||
 		output == NULL)

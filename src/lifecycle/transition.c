@@ -67,21 +67,6 @@ tq_transition_end_run(TqRun *run, TqResolved reason, TimestampTz now)
 }
 
 /*
- * Returns the policy with the retry delay that a worker gave in place of its
- * backoff.
- */
-static TqPolicy
-delayed_by_worker(const TqPolicy *policy, int64 delay)
-{
-	TqPolicy delayed = *policy;
-
-	delayed.backoff = TQ_BACKOFF_FIXED;
-	delayed.retry_delay = delay;
-	delayed.max_delay = delayed.jitter = 0;
-	return delayed;
-}
-
-/*
  * Finds what follows a run that ends for this reason, by the policy of its
  * task.
  */
@@ -98,7 +83,18 @@ find_next(const TqRun *run, const TqRunDetail *detail, const TqTask *task,
 		detail = &filled;
 	}
 	if (detail->retry_delay != TQ_OFF)
-		policy = delayed_by_worker(&policy, detail->retry_delay);
+	{
+		TqPolicy delayed = policy;
+
+		/*
+		 * The policy with the retry delay that a worker gave in place of its
+		 * backoff.
+		 */
+		delayed.backoff = TQ_BACKOFF_FIXED;
+		delayed.retry_delay = detail->retry_delay;
+		delayed.max_delay = delayed.jitter = 0;
+		policy = delayed;
+	}
 	tq_policy_follow(&policy, &detail->budget, reason, now, task->deadline,
 					 tq_max_runs,
 					 policy.jitter > 0 ? pg_prng_double(&pg_global_prng_state)
@@ -331,24 +327,6 @@ tq_transition_follow(TqTransitions *transitions, const TqRun *run,
 /* ---- write ---- */
 
 /*
- * Gives an unscheduled task a run that is resolved at its creation
- * (doc/spec/taskcluster.md 3.3).
- */
-static void
-create_resolved_run(TqRun *run, const TqTask *task, TqResolved reason,
-					TimestampTz now)
-{
-	run->run_id++;
-	run->created = reason == TQ_RESOLVED_SKIPPED ? TQ_CREATED_SKIP
-												 : TQ_CREATED_EXCEPTION;
-	run->retries_left = run->run_id == 0
-							? task->retries
-							: tq_rerun_retries(task->retries, tq_max_runs,
-											   run->run_id);
-	run->scheduled = now;
-}
-
-/*
  * Writes these ended runs, in one pass over each table: moves them from the
  * tables that they leave to run, or updates them there.
  */
@@ -405,18 +383,6 @@ static int
 transition_compare_slugs(const void *a, const void *b)
 {
 	return tq_slug_compare(a, b);
-}
-
-/* Adds the group of a task to the work list. */
-static void
-add_group(TqTransitions *transitions, const TqTask *task)
-{
-	Size size = sizeof(TqSlug) * (transitions->ngroups + 1);
-
-	transitions->groups = transitions->groups == NULL
-							  ? palloc(size)
-							  : repalloc(transitions->groups, size);
-	transitions->groups[transitions->ngroups++] = slug_of_group(task);
 }
 
 /* Adds the dependents of a task to the work list. */
@@ -479,7 +445,15 @@ follow_failures(TqTransitions *transitions)
 		if (policy->dead_letter && reason != TQ_RESOLVED_CANCELED_BY_WORKER)
 			dead[ndead++] = task->id;
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
-			add_group(transitions, task);
+		{
+			Size size = sizeof(TqSlug) * (transitions->ngroups + 1);
+
+			/* Add the group of a task to the work list. */
+			transitions->groups = transitions->groups == NULL
+									  ? palloc(size)
+									  : repalloc(transitions->groups, size);
+			transitions->groups[transitions->ngroups++] = slug_of_group(task);
+		}
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS)
 			add_culprit(transitions, task->id);
 	}
@@ -708,7 +682,21 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 		bool is_retried;
 
 		if (run->location == TQ_LOCATION_UNSCHEDULED)
-			create_resolved_run(run, &locked->tasks[i], reason, now);
+		{
+			/*
+			 * Give an unscheduled task a run that is resolved at its creation
+			 * (doc/spec/taskcluster.md 3.3).
+			 */
+			run->run_id++;
+			run->created = reason == TQ_RESOLVED_SKIPPED
+							   ? TQ_CREATED_SKIP
+							   : TQ_CREATED_EXCEPTION;
+			run->retries_left =
+				run->run_id == 0 ? locked->tasks[i].retries
+								 : tq_rerun_retries(locked->tasks[i].retries,
+													tq_max_runs, run->run_id);
+			run->scheduled = now;
+		}
 		tq_transition_end_run(run, reason, now);
 		is_retried = tq_transition_follow(transitions, run, locked->details[i],
 										  &locked->tasks[i]);

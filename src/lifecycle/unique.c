@@ -444,38 +444,6 @@ was_never_claimed(TqRun *run)
 }
 
 /*
- * Makes a waiting run claimable at another time.  It keeps the time at which it
- * was scheduled.
- */
-static void
-unique_move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
-				TimestampTz now)
-{
-	TqStart start = {.task = task,
-					 .created = run->created,
-					 .scheduled = run->scheduled,
-					 .detail = {.task = task->id, .retry_delay = TQ_OFF}};
-
-	start.detail.budget.run_id = run->run_id;
-	tq_policy_first(unique_policy_of(task), run->retries_left, visible_at,
-					&start.detail.budget);
-	tq_pending_run_move(&start, run, now);
-}
-
-/*
- * Returns whether the definition of a task can have a delay: one past the
- * deadline of the definition could not be created again, by redrive() or by a
- * client that sends what task() returns.  A repair may have moved the deadline
- * of the task itself.
- */
-static bool
-may_have_delay(const TqTask *task, int64 delay)
-{
-	return tq_policy_visible(task->created, delay, task->created) <=
-		   task->defined_deadline;
-}
-
-/*
  * Gives a task that was never claimed the payload, priority and delay of
  * another one.  The delay counts from now; one that would go past the deadline
  * of the task leaves its time and its delay as they are.
@@ -498,25 +466,38 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 				 (run->location == TQ_LOCATION_PENDING && visible_at <= now) ||
 				 is_late;
 
+	/*
+	 * The definition of a task can have a delay: one past the deadline of the
+	 * definition could not be created again, by redrive() or by a client that
+	 * sends what task() returns.  A repair may have moved the deadline of the
+	 * task itself.
+	 */
 	tq_task_replace(task->id, given->payload,
-					!is_late && may_have_delay(task, delay) ? delay
-															: task->delay);
+					!is_late && tq_policy_visible(task->created, delay,
+												  task->created) <=
+									task->defined_deadline
+						? delay
+						: task->delay);
 	if (task->priority != from->priority)
 		tq_priority_set(task, run, from->priority, now);
 	else if (stays && run->location == TQ_LOCATION_PENDING)
 		tq_pending_set_priority(&task->id, 1, task->priority);
 	if (!stays)
-		unique_move_run(task, run, visible_at, now);
-}
+	{
+		TqStart start = {.task = task,
+						 .created = run->created,
+						 .scheduled = run->scheduled,
+						 .detail = {.task = task->id, .retry_delay = TQ_OFF}};
 
-/* Raises TQ403 unless the caller may create the task as it is to become. */
-static void
-require_replace(const TqTaskDefinition *there, const TqTaskDefinition *given)
-{
-	TqTaskDefinition becomes = *there;
-
-	becomes.named.task.priority = given->named.task.priority;
-	tq_require_create(&becomes, 1, true);
+		/*
+		 * Make a waiting run claimable at another time.  It keeps the time at
+		 * which it was scheduled.
+		 */
+		start.detail.budget.run_id = run->run_id;
+		tq_policy_first(unique_policy_of(task), run->retries_left, visible_at,
+						&start.detail.budget);
+		tq_pending_run_move(&start, run, now);
+	}
 }
 
 /*
@@ -531,6 +512,7 @@ unique_replace(const TqUnique *unique, const UniqueEntry *entry, int64 holder)
 	TqTaskDefinition *there;
 	TqRun run;
 	int found;
+	TqTaskDefinition becomes;
 
 	if (!tq_run_lock(holder, TQ_LOCK_UPDATE, &run))
 		return false;
@@ -543,7 +525,10 @@ unique_replace(const TqUnique *unique, const UniqueEntry *entry, int64 holder)
 	if (there->named.task.queue != given->named.task.queue ||
 		!was_never_claimed(&run))
 		return true;
-	require_replace(there, given);
+	/* Raise TQ403 unless the caller may create the task as it is to become. */
+	becomes = *there;
+	becomes.named.task.priority = given->named.task.priority;
+	tq_require_create(&becomes, 1, true);
 	replace_with(&there->named.task, &run, given, unique->now);
 	return true;
 }

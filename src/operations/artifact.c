@@ -256,18 +256,6 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 
 /* ---- the end of an upload ---- */
 
-static void
-artifact_refuse_missing(const TqTask *task, int run_id, const char *name,
-						const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_NOT_FOUND),
-			 errmsg("%s does not exist",
-					tq_artifact_label(&task->task_id, run_id, name)),
-			 errdetail("%s", detail),
-			 errhint("tq.list_artifacts() shows the artifacts of a run.")));
-}
-
 #define NEVER_CREATED "It was never created, or it has expired."
 
 static void
@@ -279,19 +267,6 @@ refuse_finish(const TqTask *task, const TqArtifact *artifact,
 						   tq_artifact_label(&task->task_id, artifact->run_id,
 											 artifact->name)),
 					errdetail("%s", detail), errhint("%s", hint)));
-}
-
-static void
-check_upload(const TqTask *task, const TqArtifact *artifact,
-			 const TqSlug *upload_id)
-{
-	char *stored = tq_json_get_text(artifact->details, "uploadId");
-	char *given = tq_slug_text(upload_id);
-
-	if (stored == NULL || strcmp(stored, given) != 0)
-		refuse_finish(task, artifact,
-					  psprintf("Its uploadId is not \"%s\".", given),
-					  "Give the uploadId that tq.create_artifact() returned.");
 }
 
 /*
@@ -312,7 +287,13 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
 	{
 		tq_artifact_check_run(task, run_id);
-		artifact_refuse_missing(task, run_id, name, NEVER_CREATED);
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("%s does not exist",
+						tq_artifact_label(&task->task_id, run_id, name)),
+				 errdetail("%s", NEVER_CREATED),
+				 errhint(
+					 "tq.list_artifacts() shows the artifacts of a run.")));
 	}
 	if (!tq_artifact_is_uploaded(artifact.storage))
 		refuse_finish(task, &artifact,
@@ -321,7 +302,14 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 					  "Only a blob or an object is uploaded and finished.");
 	if (!artifact.present)
 	{
-		check_upload(task, &artifact, upload_id);
+		char *stored = tq_json_get_text(artifact.details, "uploadId");
+		char *given = tq_slug_text(upload_id);
+
+		if (stored == NULL || strcmp(stored, given) != 0)
+			refuse_finish(
+				task, &artifact,
+				psprintf("Its uploadId is not \"%s\".", given),
+				"Give the uploadId that tq.create_artifact() returned.");
 		artifact.present = true;
 		tq_artifact_update(&artifact);
 	}

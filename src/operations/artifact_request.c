@@ -215,15 +215,6 @@ artifact_request_check_keys(const TqJsonReader *request, const Jsonb *json,
 	}
 }
 
-static char *
-get_content_type(const TqJsonReader *request)
-{
-	char *type = read_short_string(request, KEY_CONTENT_TYPE,
-								   CONTENT_TYPE_MAX);
-
-	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
-}
-
 /* Returns the content length, a whole number from 0, or -1 if it is absent. */
 static int64
 get_content_length(const TqJsonReader *request)
@@ -259,27 +250,14 @@ check_error(const TqJsonReader *request)
 		"too-large-file-on-worker or file-not-readable-on-worker");
 }
 
-/* Checks the size of inline content, which counts as text. */
-static void
-check_content(const TqJsonReader *request)
-{
-	const JsonbValue *value = tq_json_at(request, KEY_CONTENT);
-	Jsonb *content = JsonbValueToJsonb(unconstify(JsonbValue *, value));
-	Size size = tq_json_size_over(&content->root, tq_max_inline_artifact);
-
-	if (size > 0)
-		artifact_request_refuse(
-			request, "content",
-			psprintf("has %zu bytes as text, and may have %d "
-					 "(tq.max_inline_artifact)",
-					 size, tq_max_inline_artifact));
-}
-
 /* Checks the keys that only this type has. */
 static void
 check_details(const TqJsonReader *request, TqStorage storage)
 {
 	TqSlug upload_id;
+	const JsonbValue *value;
+	Jsonb *content;
+	Size size;
 
 	switch (storage)
 	{
@@ -305,7 +283,16 @@ check_details(const TqJsonReader *request, TqStorage storage)
 					"must be 1 to 1024 printable ASCII characters");
 			break;
 		case TQ_STORAGE_INLINE:
-			check_content(request);
+			/* Check the size of inline content, which counts as text. */
+			value = tq_json_at(request, KEY_CONTENT);
+			content = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+			size = tq_json_size_over(&content->root, tq_max_inline_artifact);
+			if (size > 0)
+				artifact_request_refuse(
+					request, "content",
+					psprintf("has %zu bytes as text, and may have %d "
+							 "(tq.max_inline_artifact)",
+							 size, tq_max_inline_artifact));
 			break;
 	}
 }
@@ -353,6 +340,7 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 							&target};
 	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
 	JsonbValue unknown;
+	char *type;
 
 	if (!JB_ROOT_IS_OBJECT(json))
 		ereport(ERROR,
@@ -369,7 +357,9 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 	artifact->storage = get_storage(&request);
 	artifact_request_check_keys(&request, json, artifact->storage);
 	(void) tq_json_read_time(&request, KEY_EXPIRES, &artifact->expires);
-	artifact->content_type = get_content_type(&request);
+	type = read_short_string(&request, KEY_CONTENT_TYPE, CONTENT_TYPE_MAX);
+	artifact->content_type = type != NULL ? type
+										  : pstrdup(DEFAULT_CONTENT_TYPE);
 	artifact->content_length = get_content_length(&request);
 	check_details(&request, artifact->storage);
 	artifact->present = !tq_artifact_is_uploaded(artifact->storage);

@@ -60,25 +60,6 @@ tq_bulk_begin(TqBulk *bulk)
 
 /* ---- batches ---- */
 
-/* Keeps the tasks that were locked, to be tried again. */
-static void
-keep_locked(TqBulk *bulk, const int64 *tasks, int n)
-{
-	if (bulk->nlocked + n > bulk->room)
-	{
-		Size size;
-
-		bulk->room = 2 * bulk->room + n;
-		size = sizeof(int64) * bulk->room;
-		bulk->locked = bulk->locked == NULL
-						   ? MemoryContextAllocHuge(bulk->memory, size)
-						   : repalloc_huge(bulk->locked, size);
-	}
-	if (n > 0)
-		memcpy(bulk->locked + bulk->nlocked, tasks, sizeof(int64) * n);
-	bulk->nlocked += n;
-}
-
 /*
  * Keeps the locked tasks that are wanted still: a task that was moved or has
  * changed its state is not, nor one that is past its deadline.
@@ -112,7 +93,23 @@ bulk_apply(TqBulk *bulk, int64 *tasks, int n, TimestampTz now)
 	if (bulk->is_again)
 		bulk->skipped += locked.nothers;
 	else
-		keep_locked(bulk, locked.others, locked.nothers);
+	{
+		/* Keep the tasks that were locked, to be tried again. */
+		if (bulk->nlocked + locked.nothers > bulk->room)
+		{
+			Size size;
+
+			bulk->room = 2 * bulk->room + locked.nothers;
+			size = sizeof(int64) * bulk->room;
+			bulk->locked = bulk->locked == NULL
+							   ? MemoryContextAllocHuge(bulk->memory, size)
+							   : repalloc_huge(bulk->locked, size);
+		}
+		if (locked.nothers > 0)
+			memcpy(bulk->locked + bulk->nlocked, locked.others,
+				   sizeof(int64) * locked.nothers);
+		bulk->nlocked += locked.nothers;
+	}
 }
 
 /*
@@ -160,17 +157,6 @@ apply_page(TqBulk *bulk, TimestampTz now)
 		next_list(bulk);
 }
 
-/* Tries some of the tasks again that were locked. */
-static void
-apply_again(TqBulk *bulk, TimestampTz now)
-{
-	int n = (int) Min(Min(bulk->nlocked - bulk->tried, tq_expire_batch),
-					  bulk->max - bulk->done);
-
-	bulk_apply(bulk, bulk->locked + bulk->tried, n, now);
-	bulk->tried += n;
-}
-
 /*
  * Applies the operation to a batch of tasks; returns false if there may be no
  * more.
@@ -181,7 +167,14 @@ tq_bulk_next(TqBulk *bulk, TimestampTz now)
 	while (!bulk->is_again && !bulk_is_wanted(bulk, bulk->list))
 		next_list(bulk);
 	if (bulk->is_again)
-		apply_again(bulk, now);
+	{
+		int n = (int) Min(Min(bulk->nlocked - bulk->tried, tq_expire_batch),
+						  bulk->max - bulk->done);
+
+		/* Try some of the tasks again that were locked. */
+		bulk_apply(bulk, bulk->locked + bulk->tried, n, now);
+		bulk->tried += n;
+	}
 	else
 		apply_page(bulk, now);
 	return bulk->done < bulk->max &&

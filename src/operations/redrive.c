@@ -122,18 +122,6 @@ extra_with_origin(Jsonb *extra, const TqSlug *origin)
 											  JsonbPGetDatum(link)));
 }
 
-/* Shifts the times of a definition so that the task is created now. */
-static void
-shift_times(TqTask *task, TimestampTz now)
-{
-	TimestampTz shift = now - task->created;
-
-	task->created = now;
-	task->deadline += shift;
-	/* Times are capped at the latest one that can be shown. */
-	task->expires = Min(task->expires + shift, tq_clock_latest());
-}
-
 /*
  * Lets the deadline of a delayed task be as far ahead as enqueue() may have set
  * it, beyond tq.max_deadline: tq_create() adds the delay again.
@@ -166,6 +154,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 {
 	TqSlug task_id;
 	TqTaskDefinition new;
+	TimestampTz shift;
 
 	tq_slug_random(&task_id);
 	tq_definition_parse_existing(&task_id, &letter->definition->root, &new);
@@ -175,7 +164,13 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	new.may_be_foreign = true;
 	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
-	shift_times(&new.named.task, now);
+	/* Shift the times of a definition so that the task is created now. */
+	shift = now - new.named.task.created;
+	new.named.task.created = now;
+	new.named.task.deadline += shift;
+	/* Times are capped at the latest one that can be shown. */
+	new.named.task.expires = Min(new.named.task.expires + shift,
+								 tq_clock_latest());
 	time_from_visible(&new);
 	if (!never_ran(letter->runs))
 		new.ndependencies = 0;
@@ -312,14 +307,6 @@ take_some(Redrive *redrive, int wanted)
 	}
 }
 
-static bool
-is_refusal(int sqlerrcode)
-{
-	return sqlerrcode == ERRCODE_TQ_BAD_INPUT ||
-		   sqlerrcode == ERRCODE_TQ_NOT_FOUND ||
-		   sqlerrcode == ERRCODE_TQ_CONFLICT;
-}
-
 /* Creates new tasks for some of the letters that were collected. */
 static void
 renew_some(void *arg, int from, int n)
@@ -335,7 +322,9 @@ keep_refused(void *arg, int letter, ErrorData *error)
 {
 	Redrive *redrive = (Redrive *) arg;
 
-	if (!is_refusal(error->sqlerrcode))
+	if (!(error->sqlerrcode == ERRCODE_TQ_BAD_INPUT ||
+		  error->sqlerrcode == ERRCODE_TQ_NOT_FOUND ||
+		  error->sqlerrcode == ERRCODE_TQ_CONFLICT))
 		ReThrowError(error);
 	redrive_note_refusal(redrive, &redrive->renewed[letter].task_id,
 						 error->message);
@@ -354,22 +343,6 @@ renew_allowed(Redrive *redrive)
 	TqBatchWork work = {renew_some, keep_refused, redrive};
 
 	tq_attempt_halves(&work, 0, redrive->nrenewed);
-}
-
-/* Warns about the letters that could not be redriven. */
-static void
-warn_refusals(const Redrive *redrive)
-{
-	ereport(
-		WARNING,
-		(errcode(ERRCODE_WARNING),
-		 errmsg_plural("%d dead letter could not be redriven",
-					   "%d dead letters could not be redriven",
-					   redrive->refused, redrive->refused),
-		 errdetail("The first is that of task \"%s\": %s.",
-				   tq_slug_text(&redrive->first_refused), redrive->why),
-		 errhint(
-			 "tq.redrive() says why; tq.discard_dead_letter() drops a letter.")));
 }
 
 /*
@@ -392,6 +365,18 @@ tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
 		renew_allowed(&redrive);
 	}
 	if (redrive.refused > 0)
-		warn_refusals(&redrive);
+	{
+		/* Warn about the letters that could not be redriven. */
+		ereport(
+			WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg_plural("%d dead letter could not be redriven",
+						   "%d dead letters could not be redriven",
+						   redrive.refused, redrive.refused),
+			 errdetail("The first is that of task \"%s\": %s.",
+					   tq_slug_text(&redrive.first_refused), redrive.why),
+			 errhint(
+				 "tq.redrive() says why; tq.discard_dead_letter() drops a letter.")));
+	}
 	return redrive.done;
 }

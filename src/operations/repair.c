@@ -185,12 +185,6 @@ find_locks(const Repair *repair, int *n)
 	return ids;
 }
 
-static bool
-is_completed(const TqRun *run)
-{
-	return run->state == TQ_STATE_COMPLETED;
-}
-
 /* Locks those of these tasks that are not locked yet. */
 static void
 lock_more(Repair *repair, const int64 *ids, int n)
@@ -207,7 +201,8 @@ lock_more(Repair *repair, const int64 *ids, int n)
 
 		if (has_id(repair->locked, repair->nlocked, ids[i]))
 			continue;
-		if (member == NULL && tq_run_peek(ids[i], &run) && is_completed(&run))
+		if (member == NULL && tq_run_peek(ids[i], &run) &&
+			(run.state == TQ_STATE_COMPLETED))
 			others[nothers++] = ids[i];
 		else
 			members[nmembers++] = ids[i];
@@ -299,14 +294,6 @@ lock_keys(Repair *repair)
 	}
 }
 
-/* Returns whether two entries have the same key, which may be gone. */
-static bool
-is_same_key(const RepairKey *a, const RepairKey *b)
-{
-	return a->key.key != NULL && b->key.key != NULL &&
-		   a->key.queue == b->key.queue && strcmp(a->key.key, b->key.key) == 0;
-}
-
 /*
  * Gives the members that are changed their unique keys; raises TQ409 if another
  * task holds one, or two of them have the same.
@@ -324,7 +311,11 @@ take_keys(const Repair *repair)
 		if (member == NULL ||
 			(member->fate != FATE_RERUN && member->fate != FATE_WAIT))
 			continue;
-		if (before != NULL && is_same_key(before, key))
+		/* Two entries have the same key, which may be gone. */
+		if (before != NULL &&
+			(before->key.key != NULL && key->key.key != NULL &&
+			 before->key.queue == key->key.queue &&
+			 strcmp(before->key.key, key->key.key) == 0))
 			tq_unique_error_rerun(&member->task, before->member);
 		if (key->is_held)
 			tq_unique_error_rerun(&member->task, key->key.task);
@@ -349,16 +340,6 @@ repair_is_wanted(const Repair *repair, const Member *member)
 			return true;
 	}
 	return false;
-}
-
-/* Returns the number of the next run of a task that dependents wait for. */
-static int
-repair_next_run(const Member *member)
-{
-	return member->last.state == TQ_STATE_PENDING ||
-				   member->last.state == TQ_STATE_RUNNING
-			   ? member->last.run_id
-			   : member->last.run_id + 1;
 }
 
 /*
@@ -499,7 +480,12 @@ find_unmet(Repair *repair, Member *member)
 		if (!is_again)
 			continue;
 		repair->raised[repair->nraised] = edges[i];
-		repair->raised[repair->nraised++].from_run = repair_next_run(required);
+		/* The number of the next run of a task that dependents wait for. */
+		repair->raised[repair->nraised++].from_run =
+			required->last.state == TQ_STATE_PENDING ||
+					required->last.state == TQ_STATE_RUNNING
+				? required->last.run_id
+				: required->last.run_id + 1;
 	}
 }
 
@@ -530,23 +516,17 @@ decide_waits(Repair *repair)
 
 /* ---- check ---- */
 
-static void
-refuse_deadline(const TqTask *task)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" is past its deadline",
-					tq_slug_text(&task->task_id)),
-			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
-			 errhint("Give \"deadline\", an interval from now.")));
-}
-
 /* Raises an error if a member that is to be changed cannot be. */
 static void
 repair_check_member(const Repair *repair, const Member *member)
 {
 	if (repair->deadline == 0 && member->task.deadline < repair->now)
-		refuse_deadline(&member->task);
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task \"%s\" is past its deadline",
+							   tq_slug_text(&member->task.task_id)),
+						errdetail("Its deadline was %s.",
+								  tq_clock_text(member->task.deadline)),
+						errhint("Give \"deadline\", an interval from now.")));
 	if (member->fate == FATE_STAYS)
 		return;
 	if (member->last.state == TQ_STATE_COMPLETED)
@@ -602,20 +582,6 @@ require_downstream(const Repair *repair)
 	named = tq_tasks_by_id(ids, n, &n);
 	for (int i = 0; i < n; i++)
 		tq_require_change("rerun-task", &named[i]);
-}
-
-static void
-repair_check(const Repair *repair)
-{
-	require_downstream(repair);
-	for (int i = 0; i < repair->n; i++)
-	{
-		const Member *member = &repair->members[i];
-
-		if (member->fate == FATE_RERUN || member->fate == FATE_WAIT ||
-			(member->is_start && member->fate == FATE_STAYS))
-			repair_check_member(repair, member);
-	}
 }
 
 /* ---- write ---- */
@@ -809,7 +775,15 @@ repair_run(Repair *repair)
 	}
 	mark(repair);
 	decide_waits(repair);
-	repair_check(repair);
+	require_downstream(repair);
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+
+		if (member->fate == FATE_RERUN || member->fate == FATE_WAIT ||
+			(member->is_start && member->fate == FATE_STAYS))
+			repair_check_member(repair, member);
+	}
 	take_keys(repair);
 	return write_repair(repair);
 }

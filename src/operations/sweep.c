@@ -159,17 +159,6 @@ typedef struct BatchGroup
 	bool is_active;
 } BatchGroup;
 
-static HTAB *
-make_groups(void)
-{
-	HASHCTL control = {.keysize = sizeof(int64),
-					   .entrysize = sizeof(BatchGroup),
-					   .hcxt = CurrentMemoryContext};
-
-	return hash_create("tq groups of a sweep", 64, &control,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
 /* Returns whether a group has an unresolved task, from the batch if known. */
 static bool
 is_active(HTAB *groups, int64 id, const TqSlug *slug, TimestampTz now)
@@ -212,7 +201,11 @@ static int
 remove_needed(TqTask *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	HTAB *groups = make_groups();
+	HASHCTL control = {.keysize = sizeof(int64),
+					   .entrysize = sizeof(BatchGroup),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *groups = hash_create("tq groups of a sweep", 64, &control,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	int64 *needed;
 	int nneeded;
 	int left = 0;
@@ -255,26 +248,6 @@ keep_those_that_go(const TqSweepRule *rule, TqTask *tasks, int n,
 }
 
 /*
- * Locks the current rows of these tasks, except those that another session has
- * locked or that have become unresolved; returns how many are left.
- */
-static int
-lock_resolved(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
-{
-	int left = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		TqRun run;
-
-		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &run) &&
-			must_go(rule, &tasks[i], &run, now))
-			tasks[left++] = tasks[i];
-	}
-	return left;
-}
-
-/*
  * Deletes those of these tasks that are not needed; returns how many.  Changes
  * the array.
  */
@@ -283,9 +256,23 @@ tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	const TqRun resolved = {.state = TQ_STATE_COMPLETED};
+	int left;
 
 	n = remove_needed(tasks, n, now);
-	n = lock_resolved(rule, tasks, n, now);
+	/*
+	 * Lock the current rows of these tasks, except those that another session
+	 * has locked or that have become unresolved; returns how many are left.
+	 */
+	left = 0;
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run;
+
+		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &run) &&
+			must_go(rule, &tasks[i], &run, now))
+			tasks[left++] = tasks[i];
+	}
+	n = left;
 	n = remove_needed(tasks, n, now);
 	if (n == 0)
 		return 0;

@@ -144,18 +144,6 @@ free_invalidated(void)
 const TqXactEnd tq_entries_xact_end = {.has_work = &has_invalidated,
 									   .reset = free_invalidated};
 
-static void
-create_cache(void)
-{
-	HASHCTL control = {.keysize = sizeof(Oid),
-					   .entrysize = sizeof(Cached),
-					   .hcxt = CacheMemoryContext};
-
-	cache = hash_create("tq indexes", 16, &control,
-						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	CacheRegisterRelcacheCallback(index_entries_forget, (Datum) 0);
-}
-
 /* Adds an index to a shape, whose memory context is the current one. */
 static void
 add_index(Shape *shape, Relation index)
@@ -226,7 +214,15 @@ shape_of(Relation table)
 	Shape *shape;
 
 	if (cache == NULL)
-		create_cache();
+	{
+		HASHCTL control = {.keysize = sizeof(Oid),
+						   .entrysize = sizeof(Cached),
+						   .hcxt = CacheMemoryContext};
+
+		cache = hash_create("tq indexes", 16, &control,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		CacheRegisterRelcacheCallback(index_entries_forget, (Datum) 0);
+	}
 	cached = hash_search(cache, &oid, HASH_ENTER, &found);
 	if (!found)
 		cached->shape = NULL;
@@ -305,24 +301,6 @@ compare_late(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void
-insert_late(TqEntries *entries)
-{
-	int primary = entries->shape->primary;
-
-	qsort(entries->late, entries->nlate, sizeof(Late), compare_late);
-	for (int i = 0; i < entries->nlate; i++)
-	{
-		Datum key = Int64GetDatum(entries->late[i].key);
-		bool isnull = false;
-
-		(void) index_insert(entries->indexes[primary], &key, &isnull,
-							&entries->late[i].tid, entries->table,
-							UNIQUE_CHECK_YES, false,
-							entries->shape->infos[primary]);
-	}
-}
-
 /*
  * Inserts the index entries of a row; with an arbiter, that of the primary key
  * when the indexes are closed.  Raises an error if a unique index has the key;
@@ -372,7 +350,19 @@ tq_entries_close(TqEntries *entries)
 {
 	if (entries->nlate > 0)
 	{
-		insert_late(entries);
+		int primary = entries->shape->primary;
+
+		qsort(entries->late, entries->nlate, sizeof(Late), compare_late);
+		for (int i = 0; i < entries->nlate; i++)
+		{
+			Datum key = Int64GetDatum(entries->late[i].key);
+			bool isnull = false;
+
+			(void) index_insert(entries->indexes[primary], &key, &isnull,
+								&entries->late[i].tid, entries->table,
+								UNIQUE_CHECK_YES, false,
+								entries->shape->infos[primary]);
+		}
 		pfree(entries->late);
 	}
 	for (int i = 0; i < entries->shape->n; i++)

@@ -63,21 +63,6 @@ equality_function(Oid opfamily, Oid type)
 }
 
 /*
- * Looks up the equality functions of an index, which are kept until the index
- * changes.
- */
-static void
-look_up_equality(TqRelation *which, Relation index)
-{
-	which->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(index),
-					   TQ_MAX_KEYS);
-	for (int i = 0; i < which->nkeys; i++)
-		fmgr_info_cxt(equality_function(index->rd_opfamily[i],
-										index->rd_opcintype[i]),
-					  &which->equal[i], CacheMemoryContext);
-}
-
-/*
  * Opens an index for a scan by its first ncolumns columns with equal values.
  */
 static TqScan *
@@ -90,7 +75,18 @@ open_index(TqTable *table, TqRelation *index, int ncolumns)
 	scan->nkeys = ncolumns;
 	scan->slot = table_slot_create(table->rel, NULL);
 	if (index->nkeys == 0)
-		look_up_equality(index, scan->index);
+	{
+		/*
+		 * Look up the equality functions of an index, which are kept until the
+		 * index changes.
+		 */
+		index->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(scan->index),
+						   TQ_MAX_KEYS);
+		for (int i = 0; i < index->nkeys; i++)
+			fmgr_info_cxt(equality_function(scan->index->rd_opfamily[i],
+											scan->index->rd_opcintype[i]),
+						  &index->equal[i], CacheMemoryContext);
+	}
 	for (int i = 0; i < ncolumns; i++)
 		ScanKeyEntryInitializeWithInfo(&scan->keys[i], 0, i + 1,
 									   BTEqualStrategyNumber, InvalidOid,
@@ -380,22 +376,6 @@ tq_row_varlena(TupleTableSlot *slot, int column)
 	return isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
 }
 
-/* Returns whether one of the members of a multixact is another transaction. */
-static bool
-has_other_member(MultiXactId multi)
-{
-	MultiXactMember *members;
-	int n = GetMultiXactIdMembers(multi, &members, false, true);
-	bool found = false;
-
-	for (int i = 0; i < n && !found; i++)
-		found = !TransactionIdIsCurrentTransactionId(members[i].xid) &&
-				TransactionIdIsInProgress(members[i].xid);
-	if (n > 0)
-		pfree(members);
-	return found;
-}
-
 /*
  * Returns whether another transaction in progress holds a lock on the current
  * row.
@@ -410,7 +390,19 @@ tq_row_is_locked(TupleTableSlot *slot)
 	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
 		return false;
 	if ((mask & HEAP_XMAX_IS_MULTI) != 0)
-		return has_other_member(xmax);
+	{
+		MultiXactMember *members;
+		int n = GetMultiXactIdMembers(xmax, &members, false, true);
+		bool found = false;
+
+		/* One of the members of a multixact is another transaction. */
+		for (int i = 0; i < n && !found; i++)
+			found = !TransactionIdIsCurrentTransactionId(members[i].xid) &&
+					TransactionIdIsInProgress(members[i].xid);
+		if (n > 0)
+			pfree(members);
+		return found;
+	}
 	return !TransactionIdIsCurrentTransactionId(xmax) &&
 		   TransactionIdIsInProgress(xmax);
 }

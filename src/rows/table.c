@@ -170,14 +170,6 @@ open_indexes(TqTable *table)
 	table->has_executor_indexes = true;
 }
 
-static void
-add_room(TqTable *table)
-{
-	if (table->slots == NULL)
-		table->slots = palloc(sizeof(TupleTableSlot *) * TQ_TABLE_BATCH);
-	table->slots[table->room++] = table_slot_create(table->rel, NULL);
-}
-
 /*
  * Returns a new row, whose columns the caller fills in.  It is inserted by
  * tq_table_flush(), which tq_table_close() also calls.  The caller keeps the
@@ -191,19 +183,15 @@ tq_table_new_row(TqTable *table)
 	if (table->filled == TQ_TABLE_BATCH)
 		tq_table_flush(table);
 	if (table->filled == table->room)
-		add_room(table);
+	{
+		if (table->slots == NULL)
+			table->slots = palloc(sizeof(TupleTableSlot *) * TQ_TABLE_BATCH);
+		table->slots[table->room++] = table_slot_create(table->rel, NULL);
+	}
 	slot = table->slots[table->filled++];
 	ExecClearTuple(slot);
 	ExecStoreAllNullTuple(slot);
 	return slot;
-}
-
-/* Returns whether a trigger is one of tq's, which are for rows of SQL. */
-static bool
-is_own_trigger(const Trigger *trigger)
-{
-	return strncmp(trigger->tgname, "track_", 6) == 0 ||
-		   strcmp(trigger->tgname, "stamp_message") == 0;
 }
 
 /*
@@ -218,10 +206,12 @@ refuse_triggers(Relation rel, int16 event)
 	{
 		Trigger *trigger = &triggers->triggers[i];
 
+		/* A trigger is one of tq's, which are for rows of SQL. */
 		if ((trigger->tgtype & event) != 0 &&
 			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
 			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
-			!is_own_trigger(trigger))
+			!(strncmp(trigger->tgname, "track_", 6) == 0 ||
+			  strcmp(trigger->tgname, "stamp_message") == 0))
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -474,24 +464,6 @@ tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
 						   : result;
 }
 
-/*
- * Inserts the index entries of a new version of a row, of those indexes that
- * need one.
- */
-static void
-insert_updated_entries(TqTable *table, TupleTableSlot *slot,
-					   TqUpdateIndexes indexes)
-{
-	open_indexes(table);
-	if (table->entries != NULL)
-		(void) tq_entries_insert(table->entries, slot, InvalidOid);
-	else
-	{
-		TqInsertUpdatedEntries(table->result, slot, table->estate, indexes);
-		ResetPerTupleExprContext(table->estate);
-	}
-}
-
 /* Replaces a row by a new version; waits for a concurrent writer. */
 TM_Result
 tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
@@ -514,7 +486,21 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	if (result != TM_Ok)
 		return result;
 	if (TqNeedsEntries(indexes))
-		insert_updated_entries(table, slot, indexes);
+	{
+		/*
+		 * Insert the index entries of a new version of a row, of those indexes
+		 * that need one.
+		 */
+		open_indexes(table);
+		if (table->entries != NULL)
+			(void) tq_entries_insert(table->entries, slot, InvalidOid);
+		else
+		{
+			TqInsertUpdatedEntries(table->result, slot, table->estate,
+								   indexes);
+			ResetPerTupleExprContext(table->estate);
+		}
+	}
 	CommandCounterIncrement();
 	return TM_Ok;
 }

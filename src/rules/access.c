@@ -238,25 +238,6 @@ access_compile(Oid role)
 	return access;
 }
 
-/* Empties the cache. */
-static void
-begin_cache(uint64 generation)
-{
-	HASHCTL control = {.keysize = sizeof(Oid), .entrysize = sizeof(Access)};
-
-	last = NULL;
-	cache = NULL;
-	version++;
-	if (memory == NULL)
-		memory = AllocSetContextCreate(CacheMemoryContext, "tq scopes",
-									   ALLOCSET_SMALL_SIZES);
-	MemoryContextReset(memory);
-	control.hcxt = memory;
-	cache = hash_create("tq scopes", 8, &control,
-						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	cache_generation = generation;
-}
-
 /*
  * Returns the scopes of a role from the cache, after compiling them if
  * necessary.  A change that arrives meanwhile is noticed by the next look.
@@ -270,7 +251,23 @@ access_look_up(Oid role, uint64 generation)
 
 	tq_grants_watch();
 	if (cache == NULL || cache_generation != generation)
-		begin_cache(generation);
+	{
+		HASHCTL control = {.keysize = sizeof(Oid),
+						   .entrysize = sizeof(Access)};
+
+		/* Empty the cache. */
+		last = NULL;
+		cache = NULL;
+		version++;
+		if (memory == NULL)
+			memory = AllocSetContextCreate(CacheMemoryContext, "tq scopes",
+										   ALLOCSET_SMALL_SIZES);
+		MemoryContextReset(memory);
+		control.hcxt = memory;
+		cache = hash_create("tq scopes", 8, &control,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		cache_generation = generation;
+	}
 	entry = hash_search(cache, &role, HASH_FIND, NULL);
 	if (entry == NULL)
 	{

@@ -70,20 +70,6 @@ refuse_id(const TqSlug *task_id, const TqSlug *group)
 			 "Make ids by tq_internal.slugid_in_bucket(tq_internal.bucket(task_group_id)), or give none.")));
 }
 
-static void
-refuse_group(const TqSlug *group)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("task group \"%s\" belongs to another shard",
-				tq_slug_text(group)),
-		 errdetail("It would be new, and bucket %d is not one of this shard.",
-				   tq_slug_bucket(group)),
-		 errhint(
-			 "The bucket was moved to another shard, or is being moved, which lasts until older transactions of its shard have ended: repeat the call until then.  A client that calls shards itself gets the map again each time, for example by tq_shard.map() of the router.")));
-}
-
 /* Returns whether task groups in the bucket of this id begin on other shards. */
 bool
 tq_bucket_is_foreign(const TqSlug *slug)
@@ -107,7 +93,16 @@ check_foreign(const TqTaskDefinition *definition, const TqOwnBuckets *own)
 		refuse_id(&named->task.task_id, group);
 	if (!own->has[tq_slug_bucket(group)] &&
 		tq_group_find(group, &found) == TQ_GROUP_NONE)
-		refuse_group(group);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task group \"%s\" belongs to another shard",
+					tq_slug_text(group)),
+			 errdetail(
+				 "It would be new, and bucket %d is not one of this shard.",
+				 tq_slug_bucket(group)),
+			 errhint(
+				 "The bucket was moved to another shard, or is being moved, which lasts until older transactions of its shard have ended: repeat the call until then.  A client that calls shards itself gets the map again each time, for example by tq_shard.map() of the router.")));
 }
 
 /*

@@ -64,16 +64,6 @@
 StaticAssertDecl(HMAC_CHARS == (HMAC_BYTES + 2) / 3 * 4,
 				 "the length of a signature in base64");
 
-static void
-fail_to_sign(pg_hmac_ctx *context)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("could not compute a signature"),
-			 errdetail("HMAC-SHA-256 failed: %s.", pg_hmac_error(context)),
-			 errhint("If the server uses OpenSSL, check its configuration.")));
-}
-
 /* Returns a context for signatures, which hmac_end() frees. */
 static pg_hmac_ctx *
 hmac_begin(void)
@@ -91,7 +81,12 @@ hmac_sign(pg_hmac_ctx *context, const uint8 *key, size_t nkey,
 	if (pg_hmac_init(context, key, nkey) < 0 ||
 		pg_hmac_update(context, (const uint8 *) message, len) < 0 ||
 		pg_hmac_final(context, bytes, sizeof(bytes)) < 0)
-		fail_to_sign(context);
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not compute a signature"),
+				 errdetail("HMAC-SHA-256 failed: %s.", pg_hmac_error(context)),
+				 errhint(
+					 "If the server uses OpenSSL, check its configuration.")));
 	TqBase64(bytes, sizeof(bytes), signature, HMAC_CHARS);
 }
 
@@ -181,25 +176,6 @@ put_client_id(StringInfo text, const TqClaim *claim, int64 expiry)
 	credentials_put_number(text, expiry / 1000);
 }
 
-/* Appends random characters that are safe in a URL. */
-static void
-put_token(StringInfo text, const uint8 *random)
-{
-	char *token;
-
-	enlargeStringInfo(text, TOKEN_CHARS);
-	token = text->data + text->len;
-	TqBase64(random, TOKEN_BYTES, token, TOKEN_CHARS);
-	for (int i = 0; i < TOKEN_CHARS; i++)
-	{
-		if (token[i] == '+')
-			token[i] = '-';
-		else if (token[i] == '/')
-			token[i] = '_';
-	}
-	text->len += TOKEN_CHARS;
-}
-
 /* Appends the start of a run in hexadecimal digits. */
 static void
 put_seed(StringInfo text, TimestampTz started)
@@ -224,10 +200,13 @@ put_task_scopes(StringInfo text, ArrayType *array)
 	}
 }
 
-/* Appends the scopes of a claim, and then those of its task. */
+/* Appends the certificate of a claim up to its signature. */
 static void
-put_scopes(StringInfo text, const TqClaim *claim)
+put_certificate(StringInfo text, const TqClaim *claim, int64 start,
+				int64 expiry)
 {
+	credentials_put(text, "{\"version\":1,\"scopes\":");
+	/* Append the scopes of a claim, and then those of its task. */
 	credentials_put(text, "[\"queue:reclaim-task:");
 	credentials_put_run(text, claim);
 	credentials_put(text, "\",\"queue:resolve-task:");
@@ -238,15 +217,6 @@ put_scopes(StringInfo text, const TqClaim *claim)
 	if (claim->scopes != NULL)
 		put_task_scopes(text, claim->scopes);
 	appendStringInfoChar(text, ']');
-}
-
-/* Appends the certificate of a claim up to its signature. */
-static void
-put_certificate(StringInfo text, const TqClaim *claim, int64 start,
-				int64 expiry)
-{
-	credentials_put(text, "{\"version\":1,\"scopes\":");
-	put_scopes(text, claim);
 	credentials_put(text, ",\"start\":");
 	credentials_put_number(text, start);
 	credentials_put(text, ",\"expiry\":");
@@ -338,11 +308,23 @@ issue(Issuer *issuer, const TqClaim *claim, const uint8 *random)
 	int64 expiry = unix_ms(claim->taken_until);
 	int client_id;
 	int before;
+	char *token;
 
 	begin_text(text);
 	put_client_id(text, claim, expiry);
 	client_id = text->len - (int) sizeof(CredentialsHeader);
-	put_token(text, random);
+	/* Append random characters that are safe in a URL. */
+	enlargeStringInfo(text, TOKEN_CHARS);
+	token = text->data + text->len;
+	TqBase64(random, TOKEN_BYTES, token, TOKEN_CHARS);
+	for (int i = 0; i < TOKEN_CHARS; i++)
+	{
+		if (token[i] == '+')
+			token[i] = '-';
+		else if (token[i] == '/')
+			token[i] = '_';
+	}
+	text->len += TOKEN_CHARS;
 	before = text->len;
 	put_certificate(text, claim, issuer->start, expiry);
 	set_header(text, client_id, TOKEN_CHARS);
@@ -438,19 +420,6 @@ credentials_put_value(StringInfo text, const JsonbValue *value)
 	appendBinaryStringInfo(text, value->val.string.val, value->val.string.len);
 }
 
-/* Makes what should be signed of credentials. */
-static void
-put_signed(StringInfo text, const TqCredentials *given, int body)
-{
-	initStringInfo(text);
-	begin_text(text);
-	credentials_put_value(text, &given->client_id);
-	credentials_put_value(text, &given->token);
-	appendBinaryStringInfo(text, given->certificate.val.string.val, body);
-	set_header(text, given->client_id.val.string.len,
-			   given->token.val.string.len);
-}
-
 /* Returns whether a secret that is still good makes this signature. */
 static bool
 is_signature(const char *signature, StringInfo text, TimestampTz now)
@@ -488,7 +457,14 @@ is_signed(const TqCredentials *given, TimestampTz now)
 	if (body <= 0 ||
 		memcmp(certificate + body + HMAC_CHARS, CERTIFICATE_END, end) != 0)
 		return false;
-	put_signed(&text, given, body);
+	/* Make what should be signed of credentials. */
+	initStringInfo(&text);
+	begin_text(&text);
+	credentials_put_value(&text, &given->client_id);
+	credentials_put_value(&text, &given->token);
+	appendBinaryStringInfo(&text, given->certificate.val.string.val, body);
+	set_header(&text, given->client_id.val.string.len,
+			   given->token.val.string.len);
 	is_good = is_signature(certificate + body, &text, now);
 	pfree(text.data);
 	return is_good;
@@ -500,25 +476,6 @@ typedef struct Certificate
 	int64 expiry;
 	JsonbValue seed;
 } Certificate;
-
-/* Reads the scopes of a certificate; returns false if one is no string. */
-static bool
-read_scopes(const JsonbContainer *array, TqClaimRights *rights)
-{
-	TqJsonIterator all = tq_json_iterate(array);
-
-	rights->scopes = palloc(sizeof(char *) * Max(all.n, 1));
-	rights->nscopes = 0;
-	while (tq_json_next(&all))
-	{
-		char *scope = tq_json_string_of(&all.value);
-
-		if (scope == NULL)
-			return false;
-		rights->scopes[rights->nscopes++] = scope;
-	}
-	return true;
-}
 
 /*
  * Reads a certificate whose signature is right; returns false for one that
@@ -534,13 +491,26 @@ read_certificate(const JsonbValue *given, Certificate *certificate,
 	JsonbValue *expiry = tq_json_get(json, "expiry");
 	JsonbValue *seed = tq_json_get(json, "seed");
 	JsonbValue *scopes = tq_json_get(json, "scopes");
+	TqJsonIterator all;
 
 	if (expiry == NULL || seed == NULL || scopes == NULL ||
 		!tq_json_whole_number(expiry, 0, PG_INT64_MAX, &certificate->expiry) ||
 		seed->type != jbvString || !tq_json_is_array(scopes))
 		return false;
 	certificate->seed = *seed;
-	return read_scopes(scopes->val.binary.data, rights);
+	/* Read the scopes of a certificate; returns false if one is no string. */
+	all = tq_json_iterate(scopes->val.binary.data);
+	rights->scopes = palloc(sizeof(char *) * Max(all.n, 1));
+	rights->nscopes = 0;
+	while (tq_json_next(&all))
+	{
+		char *scope = tq_json_string_of(&all.value);
+
+		if (scope == NULL)
+			return false;
+		rights->scopes[rights->nscopes++] = scope;
+	}
+	return true;
 }
 
 /*

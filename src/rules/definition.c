@@ -269,37 +269,6 @@ tq_definition_check_project(TqFaults *faults,
 			definition->named.project_id);
 }
 
-static void
-check_scope(TqFaults *faults, const char *scope)
-{
-	size_t len = strlen(scope);
-
-	if (!tq_is_printable(scope))
-		definition_fault_of(faults, "scopes",
-							"must be of printable ASCII characters", scope);
-	if (len >= 2 && strcmp(scope + len - 2, "**") == 0)
-		definition_fault_of(faults, "scopes",
-							"must not have a scope that ends in \"**\"",
-							scope);
-}
-
-static void
-check_route(TqFaults *faults, char *const *routes, int i)
-{
-	int len = pg_mbstrlen(routes[i]);
-
-	if (len < 1 || len > ROUTE_MAX)
-		tq_fault(faults, "routes",
-				 psprintf("must have 1 to %d characters each; item %d has %d",
-						  ROUTE_MAX, i + 1, len));
-	for (int j = 0; j < i; j++)
-	{
-		if (strcmp(routes[i], routes[j]) == 0)
-			definition_fault_of(faults, "routes",
-								"must not name a route twice", routes[i]);
-	}
-}
-
 static int
 definition_compare_slugs(const void *a, const void *b)
 {
@@ -369,7 +338,21 @@ tq_definition_routes(TqFaults *faults, char **routes, int n)
 		tq_fault(faults, "routes",
 				 psprintf("has %d items, and may have %d", n, ROUTES_MAX));
 	for (int i = 0; i < Min(n, ROUTES_MAX); i++)
-		check_route(faults, routes, i);
+	{
+		int len = pg_mbstrlen(routes[i]);
+
+		if (len < 1 || len > ROUTE_MAX)
+			tq_fault(
+				faults, "routes",
+				psprintf("must have 1 to %d characters each; item %d has %d",
+						 ROUTE_MAX, i + 1, len));
+		for (int j = 0; j < i; j++)
+		{
+			if (strcmp(routes[i], routes[j]) == 0)
+				definition_fault_of(faults, "routes",
+									"must not name a route twice", routes[i]);
+		}
+	}
 	return text_array(routes, n);
 }
 
@@ -377,7 +360,18 @@ ArrayType *
 tq_definition_scopes(TqFaults *faults, char **scopes, int n)
 {
 	for (int i = 0; i < n; i++)
-		check_scope(faults, scopes[i]);
+	{
+		size_t len = strlen(scopes[i]);
+
+		if (!tq_is_printable(scopes[i]))
+			definition_fault_of(faults, "scopes",
+								"must be of printable ASCII characters",
+								scopes[i]);
+		if (len >= 2 && strcmp(scopes[i] + len - 2, "**") == 0)
+			definition_fault_of(faults, "scopes",
+								"must not have a scope that ends in \"**\"",
+								scopes[i]);
+	}
 	return text_array(scopes, n);
 }
 

@@ -306,33 +306,6 @@ definition_json_read_dependencies(const TqJsonReader *source,
 }
 
 static void
-read_lists(const TqJsonReader *source, TqTaskDefinition *definition)
-{
-	int n;
-	char **items;
-
-	definition_json_read_dependencies(source, definition);
-	items = tq_json_read_strings(source, KEY_ROUTES, &n);
-	definition->routes = tq_definition_routes(source->owner, items, n);
-	items = tq_json_read_strings(source, KEY_SCOPES, &n);
-	definition->scopes = tq_definition_scopes(source->owner, items, n);
-}
-
-static void
-read_words(const TqJsonReader *source, TqTask *task)
-{
-	char *requires = tq_json_read_string(source, KEY_REQUIRES);
-	char *priority;
-
-	task->all_resolved = requires != NULL &&
-						 tq_definition_requires(source->owner, requires);
-	priority = tq_json_read_string(source, KEY_PRIORITY);
-	task->priority = priority == NULL
-						 ? TQ_PRIORITY_LOWEST
-						 : tq_definition_priority(source->owner, priority);
-}
-
-static void
 read_objects(const TqJsonReader *source, bool any_payload,
 			 TqTaskDefinition *definition)
 {
@@ -426,6 +399,10 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 						   faults};
 	TqTask *task = &definition->named.task;
 	JsonbValue unknown;
+	int n;
+	char **items;
+	char *requires;
+	char *priority;
 
 	if (!JsonContainerIsObject(json))
 		refuse_kind(faults, json);
@@ -438,8 +415,18 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 	task->expires_given = true;
 	definition_json_read_queue(&source, &definition->named);
 	read_names(&source, definition);
-	read_lists(&source, definition);
-	read_words(&source, task);
+	definition_json_read_dependencies(&source, definition);
+	items = tq_json_read_strings(&source, KEY_ROUTES, &n);
+	definition->routes = tq_definition_routes(source.owner, items, n);
+	items = tq_json_read_strings(&source, KEY_SCOPES, &n);
+	definition->scopes = tq_definition_scopes(source.owner, items, n);
+	requires = tq_json_read_string(&source, KEY_REQUIRES);
+	task->all_resolved = requires != NULL &&
+						 tq_definition_requires(source.owner, requires);
+	priority = tq_json_read_string(&source, KEY_PRIORITY);
+	task->priority = priority == NULL
+						 ? TQ_PRIORITY_LOWEST
+						 : tq_definition_priority(source.owner, priority);
 	task->retries = get_retries(&source);
 	definition->has_own_retries = tq_json_at(&source, KEY_RETRIES) != NULL;
 	read_objects(&source, any_payload, definition);

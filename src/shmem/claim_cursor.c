@@ -220,14 +220,6 @@ claim_cursor_key_of(Oid pending, int32 queue)
 	return (ClaimCursorKey){MyDatabaseId, pending, queue};
 }
 
-static bool
-claim_cursor_is_of(const ClaimCursorEntry *entry, const ClaimCursorKey *key)
-{
-	return entry->key.queue == key->queue &&
-		   entry->key.pending == key->pending &&
-		   entry->key.database == key->database;
-}
-
 static uint32
 claim_cursor_bucket_of(const ClaimCursorKey *key)
 {
@@ -254,7 +246,9 @@ claim_cursor_find_entry(uint32 bucket, const ClaimCursorKey *key)
 
 	for (int i = 0; i < BUCKET_SIZE; i++)
 	{
-		if (claim_cursor_is_of(&entries[i], key))
+		if (entries[i].key.queue == key->queue &&
+			entries[i].key.pending == key->pending &&
+			entries[i].key.database == key->database)
 			return &entries[i];
 	}
 	return NULL;

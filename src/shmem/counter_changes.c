@@ -88,20 +88,6 @@ tq_count_changes_make_room(void)
 	room *= 2;
 }
 
-/* Puts a mark behind the changes of another extension. */
-static void
-put_mark(void)
-{
-	tq_count_changes_make_room();
-	changes[nchanges++] =
-		(TqCountChange){.id = changes_of,
-						.value = first,
-						.what = TQ_COUNTED_MARK,
-						.subid = GetCurrentSubTransactionId(),
-						.before = -1};
-	first = nchanges;
-}
-
 /* Changes a counter when this transaction commits. */
 void
 tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
@@ -112,7 +98,17 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 	int before = *position;
 
 	if (changes_of != extension && nchanges > 0)
-		put_mark();
+	{
+		/* Put a mark behind the changes of another extension. */
+		tq_count_changes_make_room();
+		changes[nchanges++] =
+			(TqCountChange){.id = changes_of,
+							.value = first,
+							.what = TQ_COUNTED_MARK,
+							.subid = GetCurrentSubTransactionId(),
+							.before = -1};
+		first = nchanges;
+	}
 	changes_of = extension;
 	if (before >= nchanges || before < first)
 		before = -1;

@@ -32,24 +32,6 @@ counter_commit_rate_of(int counter)
 	return counter >= TQ_QUEUE_ENDED && counter < TQ_QUEUE_WAITED ? 2 : -1;
 }
 
-/* Counts events of this moment. */
-static void
-count_rate(TqCountQueue *queue, int rate, int64 events)
-{
-	uint32 now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
-	TqCountPeriod *period = &queue->periods[now % TQ_COUNT_PERIODS];
-	uint32 before = pg_atomic_read_u32(&period->number);
-
-	/* An event that is counted just then may be lost. */
-	if (before != now &&
-		pg_atomic_compare_exchange_u32(&period->number, &before, now))
-	{
-		for (int i = 0; i < TQ_RATES; i++)
-			pg_atomic_write_u32(&period->events[i], 0);
-	}
-	pg_atomic_fetch_add_u32(&period->events[rate], (int32) events);
-}
-
 /* Returns whether gauges count the changes of this transaction. */
 static bool
 counts(const TqCountGauges *gauges, TransactionId xid)
@@ -80,7 +62,23 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 		pg_atomic_read_u32(&queue->is_limited) != 0)
 		frees_slots = true;
 	if (rate >= 0)
-		count_rate(queue, rate, change->value);
+	{
+		uint32 now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
+		TqCountPeriod *period = &queue->periods[now % TQ_COUNT_PERIODS];
+		uint32 before = pg_atomic_read_u32(&period->number);
+
+		/*
+		 * Count events of this moment.  An event that is counted just then may
+		 * be lost.
+		 */
+		if (before != now &&
+			pg_atomic_compare_exchange_u32(&period->number, &before, now))
+		{
+			for (int i = 0; i < TQ_RATES; i++)
+				pg_atomic_write_u32(&period->events[i], 0);
+		}
+		pg_atomic_fetch_add_u32(&period->events[rate], (int32) change->value);
+	}
 }
 
 /* Changes a counter of a group, as tq_count_merge() does. */

@@ -74,24 +74,6 @@ tq_count_group_to_build(Oid extension)
 	return id;
 }
 
-/* Sets the gauges of all queues of this database to zero. */
-static void
-clear_gauges(Oid extension)
-{
-	HASH_SEQ_STATUS scan;
-	TqCountQueue *queue;
-
-	hash_seq_init(&scan, tq_count_queues);
-	while ((queue = hash_seq_search(&scan)) != NULL)
-	{
-		if (queue->key.database != MyDatabaseId ||
-			queue->key.extension != extension)
-			continue;
-		for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
-			pg_atomic_write_u64(&queue->counters[i], 0);
-	}
-}
-
 /* Returns whether this transaction has changed what is to be counted. */
 static bool
 is_changed_here(TqCounted what, int64 id)
@@ -116,6 +98,8 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 	TqCountKey key = tq_count_key(extension, id);
 	TqCountDatabase *database = tq_count_enter_database(extension);
 	TqCountGroup *group;
+	HASH_SEQ_STATUS scan;
+	TqCountQueue *queue;
 
 	if (database == NULL)
 		return NULL;
@@ -135,19 +119,17 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 		tq_count_remove_groups(database);
 	database->identity = identity;
 	database->is_full = false;
-	clear_gauges(extension);
-	return &database->gauges;
-}
-
-/* Makes a transaction known that was prepared before the server started. */
-static void
-note_prepared(Oid extension, const TransactionId *prepared, int n)
-{
-	for (int i = 0; i < n; i++)
+	/* Set the gauges of all queues of this database to zero. */
+	hash_seq_init(&scan, tq_count_queues);
+	while ((queue = hash_seq_search(&scan)) != NULL)
 	{
-		if (!tq_count_prepared_has(prepared[i]))
-			(void) tq_count_prepared_add(extension, prepared[i], NULL, -1);
+		if (queue->key.database != MyDatabaseId ||
+			queue->key.extension != extension)
+			continue;
+		for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+			pg_atomic_write_u64(&queue->counters[i], 0);
 	}
+	return &database->gauges;
 }
 
 /*
@@ -167,7 +149,12 @@ tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
 		is_changed_here(what, id))
 		return false;
 	tq_count_lock(LW_EXCLUSIVE);
-	note_prepared(extension, prepared, nprepared);
+	/* Make a transaction known that was prepared before the server started. */
+	for (int i = 0; i < nprepared; i++)
+	{
+		if (!tq_count_prepared_has(prepared[i]))
+			(void) tq_count_prepared_add(extension, prepared[i], NULL, -1);
+	}
 	gauges = begin_gauges(extension, identity, what, id);
 	if (gauges != NULL)
 	{
@@ -355,13 +342,17 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 	return source;
 }
 
-/* Adds up the events of the last minute, without the present period. */
 static void
-read_rates(TqCountQueue *queue, int64 *last_minute)
+counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 {
-	uint32 now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
+	uint32 now;
 
-	memset(last_minute, 0, sizeof(int64) * TQ_RATES);
+	counts->queue = (int32) queue->key.id;
+	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
+		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
+	/* Add up the events of the last minute, without the present period. */
+	now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
+	memset(counts->last_minute, 0, sizeof(int64) * TQ_RATES);
 	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
 	{
 		TqCountPeriod *period = &queue->periods[i];
@@ -369,17 +360,9 @@ read_rates(TqCountQueue *queue, int64 *last_minute)
 
 		for (int rate = 0;
 			 rate < TQ_RATES && age > 0 && age < TQ_COUNT_PERIODS; rate++)
-			last_minute[rate] += pg_atomic_read_u32(&period->events[rate]);
+			counts->last_minute[rate] += pg_atomic_read_u32(
+				&period->events[rate]);
 	}
-}
-
-static void
-counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
-{
-	counts->queue = (int32) queue->key.id;
-	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
-		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
-	read_rates(queue, counts->last_minute);
 }
 
 /* Returns room for the queues that only this transaction has changed. */
@@ -551,15 +534,6 @@ tq_counts_since(Oid extension)
 	return since;
 }
 
-static void
-clear_totals(TqCountQueue *queue)
-{
-	for (int i = TQ_QUEUE_GAUGES; i < TQ_QUEUE_COUNTERS; i++)
-		pg_atomic_write_u64(&queue->counters[i], 0);
-	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
-		pg_atomic_write_u32(&queue->periods[i].number, 0);
-}
-
 /*
  * Sets all totals of this database to zero, and makes its gauges be counted
  * again.
@@ -578,7 +552,12 @@ tq_counts_reset(Oid extension)
 	while ((queue = hash_seq_search(&scan)) != NULL)
 	{
 		if (queue->key.database == MyDatabaseId)
-			clear_totals(queue);
+		{
+			for (int i = TQ_QUEUE_GAUGES; i < TQ_QUEUE_COUNTERS; i++)
+				pg_atomic_write_u64(&queue->counters[i], 0);
+			for (int i = 0; i < TQ_COUNT_PERIODS; i++)
+				pg_atomic_write_u32(&queue->periods[i].number, 0);
+		}
 	}
 	database = tq_count_enter_database(extension);
 	if (database != NULL)

@@ -446,24 +446,6 @@ remove_small_groups(uint32 seconds)
 }
 
 /*
- * Makes room for a group.  Many groups are small and go at once, so that the
- * next ones find room.  Only if there are none, a large one goes.
- */
-static void
-counters_make_room(void)
-{
-	static const uint32 ages[] = {60, 5, 0};
-	TqCountGroup *oldest = NULL;
-
-	for (int i = 0;
-		 i < lengthof(ages) && hash_get_num_entries(tq_count_groups) >= GROUPS;
-		 i++)
-		oldest = remove_small_groups(ages[i]);
-	if (oldest != NULL && hash_get_num_entries(tq_count_groups) >= GROUPS)
-		remove_any_group(oldest);
-}
-
-/*
  * Returns the entry of a group with counters of zero, or NULL if it is being
  * counted, or has been.  The lock is exclusive.
  */
@@ -472,8 +454,19 @@ tq_count_enter_group(TqCountDatabase *database, const TqCountKey *key)
 {
 	bool found;
 	TqCountGroup *group;
+	static const uint32 ages[] = {60, 5, 0};
+	TqCountGroup *oldest = NULL;
 
-	counters_make_room();
+	/*
+	 * Make room for a group.  Many groups are small and go at once, so that
+	 * the next ones find room.  Only if there are none, a large one goes.
+	 */
+	for (int i = 0;
+		 i < lengthof(ages) && hash_get_num_entries(tq_count_groups) >= GROUPS;
+		 i++)
+		oldest = remove_small_groups(ages[i]);
+	if (oldest != NULL && hash_get_num_entries(tq_count_groups) >= GROUPS)
+		remove_any_group(oldest);
 	group = hash_search(tq_count_groups, key, HASH_ENTER_NULL, &found);
 	if (group == NULL || (found && group->gauges.state != TQ_GAUGES_NONE))
 		return NULL;
@@ -869,17 +862,6 @@ load_queue(const SavedQueue *saved)
 							saved->totals[i]);
 }
 
-/* Makes the maintenance worker count a group. */
-static void
-load_group(const TqCountKey *key)
-{
-	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
-	{
-		if (tq_count_shared->databases[i].oid == key->database)
-			(void) tq_count_enter_group(&tq_count_shared->databases[i], key);
-	}
-}
-
 /* Reads the records up to the end; returns whether they are complete. */
 static bool
 read_all(FILE *file)
@@ -908,7 +890,15 @@ read_all(FILE *file)
 			load_queue(&record.queue);
 		else if (kind == KIND_GROUP &&
 				 fread(&record.group, sizeof(TqCountKey), 1, file) == 1)
-			load_group(&record.group);
+		{
+			/* Make the maintenance worker count a group. */
+			for (int i = 0; i < TQ_COUNT_DATABASES; i++)
+			{
+				if (tq_count_shared->databases[i].oid == record.group.database)
+					(void) tq_count_enter_group(&tq_count_shared->databases[i],
+												&record.group);
+			}
+		}
 		else
 			return false;
 	}

@@ -211,18 +211,6 @@ database_size(void)
 }
 
 static void
-init_slot(MaintenanceSlot *slot)
-{
-	pg_atomic_init_u32(&slot->process, NO_PROCESS);
-	pg_atomic_init_u64(&slot->next_due, (uint64) DT_NOBEGIN);
-	pg_atomic_init_u64(&slot->noted, (uint64) DT_NOEND);
-	pg_atomic_init_u32(&slot->messages, 0);
-	pg_atomic_init_u32(&slot->claims, 0);
-	pg_atomic_init_u32(&slot->state, TQ_MAINTENANCE_ABSENT);
-	SpinLockInit(&slot->mutex);
-}
-
-static void
 database_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	shared = memory;
@@ -234,7 +222,15 @@ database_startup(void *memory, bool is_new, LWLockPadded *locks)
 	pg_atomic_init_u32(&shared->launcher, NO_PROCESS);
 	pg_atomic_init_u64(&shared->change, 0);
 	for (int i = 0; i < max_worker_processes; i++)
-		init_slot(&shared->slots[i]);
+	{
+		pg_atomic_init_u32(&shared->slots[i].process, NO_PROCESS);
+		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
+		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
+		pg_atomic_init_u32(&shared->slots[i].messages, 0);
+		pg_atomic_init_u32(&shared->slots[i].claims, 0);
+		pg_atomic_init_u32(&shared->slots[i].state, TQ_MAINTENANCE_ABSENT);
+		SpinLockInit(&shared->slots[i].mutex);
+	}
 	for (int i = 0; i < MaxBackends; i++)
 		pg_atomic_init_u64(&listeners[i].channels, 0);
 }
@@ -277,25 +273,6 @@ find_slot(Oid database)
 }
 
 /*
- * Notes a due time, and wakes the maintenance worker if it would sleep longer
- * (C2 and C3 of the banner).
- */
-static void
-note_due(MaintenanceSlot *slot, TimestampTz due)
-{
-	uint64 noted;
-
-	pg_memory_barrier();
-	noted = pg_atomic_read_u64(&slot->noted);
-	while (due < (TimestampTz) noted &&
-		   !pg_atomic_compare_exchange_u64(&slot->noted, &noted, (uint64) due))
-		;
-	pg_memory_barrier();
-	if (due < (TimestampTz) pg_atomic_read_u64(&slot->next_due))
-		database_wake(&slot->process);
-}
-
-/*
  * Notes that there is something to be published: C2 and C3 of the banner with
  * the present as due time, and with the flag instead of `noted`.  If the flag
  * is set already, the backend that set it wakes or has woken the maintenance
@@ -326,7 +303,23 @@ tq_maintenance_slot_wake(Oid database, TimestampTz due, bool message)
 	if (message)
 		note_message(slot);
 	if (due != DT_NOEND)
-		note_due(slot, due);
+	{
+		uint64 noted;
+
+		/*
+		 * Note a due time, and wake the maintenance worker if it would sleep
+		 * longer (C2 and C3 of the banner).
+		 */
+		pg_memory_barrier();
+		noted = pg_atomic_read_u64(&slot->noted);
+		while (due < (TimestampTz) noted &&
+			   !pg_atomic_compare_exchange_u64(&slot->noted, &noted,
+											   (uint64) due))
+			;
+		pg_memory_barrier();
+		if (due < (TimestampTz) pg_atomic_read_u64(&slot->next_due))
+			database_wake(&slot->process);
+	}
 }
 
 /*

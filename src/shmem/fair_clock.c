@@ -169,15 +169,6 @@ fair_clock_unlock(const TqFairKey *a, const TqFairKey *b)
 		LWLockRelease(&shared->locks[lock_number(b)].lock);
 }
 
-static bool
-fair_clock_is_of(const FairClockEntry *entry, const TqFairKey *key)
-{
-	return entry->key.hash == key->hash && entry->key.queue == key->queue &&
-		   entry->key.priority == key->priority &&
-		   entry->key.pending == key->pending &&
-		   entry->database == MyDatabaseId;
-}
-
 /* Returns the entry of a key, or NULL.  The caller holds its lock. */
 static FairClockEntry *
 fair_clock_find(const TqFairKey *key)
@@ -188,7 +179,10 @@ fair_clock_find(const TqFairKey *key)
 	{
 		FairClockEntry *entry = &bucket->entries[i];
 
-		if (fair_clock_is_of(entry, key))
+		if (entry->key.hash == key->hash && entry->key.queue == key->queue &&
+			entry->key.priority == key->priority &&
+			entry->key.pending == key->pending &&
+			entry->database == MyDatabaseId)
 		{
 			entry->used = ++bucket->clock;
 			return entry;
@@ -224,15 +218,6 @@ make(const TqFairKey *key)
 
 /* ---- tags ---- */
 
-/* Returns the distance of two tags of a key of that weight. */
-static int64
-stride_of(double weight)
-{
-	double blocks = rint((1 << TURN_BITS) / weight);
-
-	return (int64) Max(1, Min(blocks, LONGEST_STRIDE)) * NUMBERS;
-}
-
 /* Returns the tag that follows, as a distance from TQ_FAIR_FIRST. */
 static int64
 fair_clock_next_at(const FairClockEntry *last, FairClockEntry *time,
@@ -257,7 +242,9 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 			 int64 *tag)
 {
 	TqFairKey time_key = fair_clock_time_of(key);
-	int64 stride = stride_of(weight);
+	/* The distance of two tags of a key of that weight. */
+	double blocks = rint((1 << TURN_BITS) / weight);
+	int64 stride = (int64) Max(1, Min(blocks, LONGEST_STRIDE)) * NUMBERS;
 	TqFair result = TQ_FAIR_TAKEN;
 	FairClockEntry *time;
 	FairClockEntry *last;

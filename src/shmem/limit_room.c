@@ -480,22 +480,6 @@ claims_at(const Window *window, int64 now)
 	return (int) Min(claims, PG_INT32_MAX);
 }
 
-/* Returns when the first claims of the interval that ends now are over. */
-static TimestampTz
-limit_room_next_at(const Window *window, int64 now)
-{
-	int64 first = now + 1;
-
-	for (int i = 0; i <= PERIODS; i++)
-	{
-		const Period *period = &window->periods[i];
-
-		if (period->claims > 0 && period->number >= now - PERIODS)
-			first = Min(first, period->number);
-	}
-	return (first + PERIODS + 1) * window->width;
-}
-
 /*
  * Sets the width of the periods.  If the interval of the queue has changed, all
  * claims of the old one count as made now.
@@ -582,7 +566,19 @@ allow(const TqRate *rate, int max, bool are_made, TimestampTz now,
 		if (n == 0)
 			window->refused++;
 		if (n < max)
-			*next = limit_room_next_at(window, number);
+		{
+			int64 first = number + 1;
+
+			/* When the first claims of the interval that ends now are over. */
+			for (int i = 0; i <= PERIODS; i++)
+			{
+				const Period *period = &window->periods[i];
+
+				if (period->claims > 0 && period->number >= number - PERIODS)
+					first = Min(first, period->number);
+			}
+			*next = (first + PERIODS + 1) * window->width;
+		}
 		SpinLockRelease(&window->lock);
 	}
 	tq_count_unlock();

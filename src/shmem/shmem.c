@@ -39,27 +39,25 @@ request(void)
 }
 
 static void
-start_part(const TqShmemPart *part)
-{
-	bool found;
-	void *memory = ShmemInitStruct(part->name, part->size(), &found);
-
-	if (!found)
-		memset(memory, 0, part->size());
-	part->startup(memory, !found,
-				  part->tranche == NULL
-					  ? NULL
-					  : GetNamedLWLockTranche(part->tranche));
-}
-
-static void
 shmem_startup(void)
 {
 	if (next_shmem_startup_hook)
 		next_shmem_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	for (int i = 0; i < nparts; i++)
-		start_part(shmem_parts[i]);
+	{
+		bool found;
+		void *memory = ShmemInitStruct(shmem_parts[i]->name,
+									   shmem_parts[i]->size(), &found);
+
+		if (!found)
+			memset(memory, 0, shmem_parts[i]->size());
+		shmem_parts[i]->startup(memory, !found,
+								shmem_parts[i]->tranche == NULL
+									? NULL
+									: GetNamedLWLockTranche(
+										  shmem_parts[i]->tranche));
+	}
 	LWLockRelease(AddinShmemInitLock);
 }
 

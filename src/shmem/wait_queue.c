@@ -349,19 +349,6 @@ tq_wait_wake_all(void)
 	wake_everywhere(ALL_QUEUES);
 }
 
-/* Wakes those that wait for a task that this transaction has resolved. */
-static void
-wake_for_tasks(void)
-{
-	if (nresolved > NOTED_MAX)
-		wake_everywhere(ALL_TASKS);
-	else
-	{
-		for (int i = 0; i < nresolved; i++)
-			tq_wait_wake(resolved[i], WAIT_ALL);
-	}
-}
-
 /*
  * Looking.
  */
@@ -472,19 +459,6 @@ insert_in_order(Partition *partition, Link *link)
 	dlist_push_head(&partition->waiters, &link->node);
 }
 
-static void
-enter_list(Link *link, int32 queue)
-{
-	Partition *partition = find_partition(queue);
-
-	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-	link->queue = queue;
-	link->is_listed = true;
-	insert_in_order(partition, link);
-	pg_atomic_fetch_add_u32(&partition->length, 1);
-	LWLockRelease(partition->lock);
-}
-
 /* Enters the lists of these queues (W1 of the banner). */
 static void
 enter_lists(uint64 ticket, const int32 *queues, int n)
@@ -494,19 +468,17 @@ enter_lists(uint64 ticket, const int32 *queues, int n)
 	mine->n = n;
 	pg_atomic_write_u32(&mine->state, WAITING);
 	for (int i = 0; i < n; i++)
-		enter_list(&mine->links[i], queues[i]);
+	{
+		Partition *partition = find_partition(queues[i]);
+
+		LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+		mine->links[i].queue = queues[i];
+		mine->links[i].is_listed = true;
+		insert_in_order(partition, &mine->links[i]);
+		pg_atomic_fetch_add_u32(&partition->length, 1);
+		LWLockRelease(partition->lock);
+	}
 	pg_memory_barrier();
-}
-
-static void
-leave_list(Link *link)
-{
-	Partition *partition = find_partition(link->queue);
-
-	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-	if (link->is_listed)
-		remove_from_list(partition, link);
-	LWLockRelease(partition->lock);
 }
 
 /*
@@ -521,7 +493,14 @@ leave_lists(void)
 												  IDLE);
 
 	for (int i = 0; i < mine->n && (is_idle || mine->n > 1); i++)
-		leave_list(&mine->links[i]);
+	{
+		Partition *partition = find_partition(mine->links[i].queue);
+
+		LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+		if (mine->links[i].is_listed)
+			remove_from_list(partition, &mine->links[i]);
+		LWLockRelease(partition->lock);
+	}
 }
 
 /*
@@ -571,7 +550,16 @@ wait_commits(void)
 	else if (opened != 0)
 		tq_wait_wake(opened, WAIT_ALL);
 	if (nresolved > 0)
-		wake_for_tasks();
+	{
+		/* Wake those that wait for a task that this transaction has resolved. */
+		if (nresolved > NOTED_MAX)
+			wake_everywhere(ALL_TASKS);
+		else
+		{
+			for (int i = 0; i < nresolved; i++)
+				tq_wait_wake(resolved[i], WAIT_ALL);
+		}
+	}
 }
 
 /* Resets the waiter if its wait has begun or been handed off there. */
@@ -906,17 +894,6 @@ is_woken(const TqWait *wait)
 	return true;
 }
 
-/*
- * Checks for what wakes no waiter, before it looks without a wake-up: a
- * shutdown of the server, and a client that is gone.
- */
-static TqWakeup
-wait_queue_look_around(void)
-{
-	check_client();
-	return TQ_WAKEUP_POLL;
-}
-
 /* Returns how many milliseconds to sleep without a wake-up, more each time. */
 static int64
 next_look(TqWait *wait)
@@ -951,7 +928,14 @@ tq_wait_sleep(TqWait *wait, TqWaitSite site)
 		if (now >= wait->ms)
 			return TQ_WAKEUP_OVER;
 		if (now >= look)
-			return wait_queue_look_around();
+		{
+			/*
+			 * Check for what wakes no waiter, before it looks without a wake-up: a
+			 * shutdown of the server, and a client that is gone.
+			 */
+			check_client();
+			return TQ_WAKEUP_POLL;
+		}
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) (Min(wait->ms, look) - now), wait_event(site));

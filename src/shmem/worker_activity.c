@@ -107,22 +107,6 @@ worker_activity_find_entry(Set *set, const WorkerActivityKey *key)
 	return NULL;
 }
 
-/* Empties the entry that was used least recently, for another key. */
-static WorkerActivityEntry *
-replace_entry(Set *set, const WorkerActivityKey *key)
-{
-	WorkerActivityEntry *oldest = &set->entries[0];
-
-	for (int i = 1; i < WAYS; i++)
-	{
-		if (set->uses - set->entries[i].used > set->uses - oldest->used)
-			oldest = &set->entries[i];
-	}
-	memset(oldest, 0, sizeof(WorkerActivityEntry));
-	oldest->key = *key;
-	return oldest;
-}
-
 /* Returns the entry of a key, after making one if necessary. */
 static WorkerActivityEntry *
 use_entry(Set *set, const WorkerActivityKey *key)
@@ -130,7 +114,19 @@ use_entry(Set *set, const WorkerActivityKey *key)
 	WorkerActivityEntry *entry = worker_activity_find_entry(set, key);
 
 	if (entry == NULL)
-		entry = replace_entry(set, key);
+	{
+		WorkerActivityEntry *oldest = &set->entries[0];
+
+		/* Empty the entry that was used least recently, for another key. */
+		for (int i = 1; i < WAYS; i++)
+		{
+			if (set->uses - set->entries[i].used > set->uses - oldest->used)
+				oldest = &set->entries[i];
+		}
+		memset(oldest, 0, sizeof(WorkerActivityEntry));
+		oldest->key = *key;
+		entry = oldest;
+	}
 	entry->used = ++set->uses;
 	return entry;
 }
@@ -171,20 +167,6 @@ tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 	unlock_set(set);
 }
 
-/* Copies an entry, with its claims from the oldest one on. */
-static void
-copy_entry(const WorkerActivityEntry *entry, TqWorkerActivity *activity)
-{
-	int n = entry->activity.n;
-	int first = entry->next + TQ_RECENT_MAX - n;
-
-	activity->seen = entry->activity.seen;
-	activity->n = n;
-	for (int i = 0; i < n; i++)
-		activity->claims[i] =
-			entry->activity.claims[(first + i) % TQ_RECENT_MAX];
-}
-
 /* Returns what a worker has done, as far as it is known here. */
 void
 tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
@@ -194,7 +176,17 @@ tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
 	const WorkerActivityEntry *entry = worker_activity_find_entry(set, &key);
 
 	if (entry != NULL)
-		copy_entry(entry, activity);
+	{
+		int n = entry->activity.n;
+		int first = entry->next + TQ_RECENT_MAX - n;
+
+		/* Copy an entry, with its claims from the oldest one on. */
+		activity->seen = entry->activity.seen;
+		activity->n = n;
+		for (int i = 0; i < n; i++)
+			activity->claims[i] =
+				entry->activity.claims[(first + i) % TQ_RECENT_MAX];
+	}
 	else
 		*activity = (TqWorkerActivity){0};
 	unlock_set(set);

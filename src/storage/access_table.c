@@ -114,20 +114,6 @@ static int nsecrets = 0;
 static TqWatched watched_secrets = TQ_WATCHED(secret_table);
 static uint64 secrets_kept = 0; /* the generation that is cached */
 
-/* Forgets the secrets that are cached, and leaves none of them in memory. */
-static void
-empty_cache(void)
-{
-	if (context == NULL)
-		context = AllocSetContextCreate(CacheMemoryContext, "tq secrets",
-										ALLOCSET_SMALL_SIZES);
-	if (secrets != NULL)
-		explicit_bzero(secrets, sizeof(TqSecret) * nsecrets);
-	MemoryContextReset(context);
-	secrets = NULL;
-	nsecrets = 0;
-}
-
 /* Returns a row of the cache that is not used yet. */
 static TqSecret *
 new_row(void)
@@ -155,20 +141,6 @@ keep_row(TupleTableSlot *slot)
 	pfree(bytes);
 }
 
-static void
-read_secrets(Relation rel)
-{
-	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, snapshot, 0, NULL);
-
-	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
-		keep_row(slot);
-	table_endscan(scan);
-	ExecDropSingleTupleTableSlot(slot);
-	UnregisterSnapshot(snapshot);
-}
-
 /* Orders the secret that signs before all others, then the latest. */
 static int
 access_compare(const void *a, const void *b)
@@ -194,9 +166,30 @@ tq_secrets(int *n)
 	{
 		Relation rel = table_open(watched_secrets.oid, AccessShareLock);
 		uint64 current = watched_secrets.generation;
+		Snapshot snapshot;
+		TupleTableSlot *slot;
+		TableScanDesc scan;
 
-		empty_cache();
-		read_secrets(rel);
+		/*
+		 * Forget the secrets that are cached, and leave none of them in
+		 * memory.
+		 */
+		if (context == NULL)
+			context = AllocSetContextCreate(CacheMemoryContext, "tq secrets",
+											ALLOCSET_SMALL_SIZES);
+		if (secrets != NULL)
+			explicit_bzero(secrets, sizeof(TqSecret) * nsecrets);
+		MemoryContextReset(context);
+		secrets = NULL;
+		nsecrets = 0;
+		snapshot = RegisterSnapshot(GetLatestSnapshot());
+		slot = table_slot_create(rel, NULL);
+		scan = table_beginscan(rel, snapshot, 0, NULL);
+		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+			keep_row(slot);
+		table_endscan(scan);
+		ExecDropSingleTupleTableSlot(slot);
+		UnregisterSnapshot(snapshot);
 		table_close(rel, NoLock);
 		qsort(secrets, nsecrets, sizeof(TqSecret), access_compare);
 		secrets_kept = current;

@@ -418,13 +418,6 @@ tq_count_build_gauges(void)
 
 /* ---- groups ---- */
 
-/* Returns about how many runs are running; 0 without counters. */
-static int64
-running_runs(void)
-{
-	return tq_counts_read_running(tq_catalog_locked_table());
-}
-
 /* Reads the counters of a group; returns false if it has none. */
 bool
 tq_count_read_group(int64 id, int64 *counters)
@@ -530,7 +523,8 @@ tq_progress_of_own(const TqGroup *group)
 double
 tq_progress_of_group(const TqGroup *group, int64 tasks)
 {
-	int64 running = running_runs();
+	/* About how many runs are running; 0 without counters. */
+	int64 running = tq_counts_read_running(tq_catalog_locked_table());
 	bool by_tasks = running > 0 ? tasks <= TASKS_PER_RUNNING * running
 								: tasks <= SMALL_GROUP;
 	double sum = 0;

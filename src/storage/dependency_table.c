@@ -297,28 +297,6 @@ tq_compare_unscheduled(const void *a, const void *b)
 }
 
 /*
- * Sorts the entries and merges those of the same task and stripe, adding up
- * what they count; returns their number.
- */
-static int
-merge_waiting(TqUnscheduled *waiting, int n)
-{
-	int merged = 0;
-
-	if (n > 1)
-		qsort(waiting, n, sizeof(TqUnscheduled), tq_compare_unscheduled);
-	for (int i = 0; i < n; i++)
-	{
-		if (merged > 0 &&
-			tq_compare_unscheduled(&waiting[merged - 1], &waiting[i]) == 0)
-			waiting[merged - 1].unmet++;
-		else
-			waiting[merged++] = waiting[i];
-	}
-	return merged;
-}
-
-/*
  * Returns the unscheduled tasks that have a dependency met by these
  * resolutions, in order of id and stripe, each with the number of dependencies
  * that are met now and were not before.
@@ -329,6 +307,7 @@ tq_dependencies_met(const TqMet *met, int n, int *found)
 	Lookup lookup = {.dependencies = tq_scan_open(&dependency_table,
 												  &dependency_by_key, 1,
 												  NULL)};
+	int merged;
 
 	lookup.unscheduled = tq_scan_open(&unscheduled_table, &unscheduled_by_task,
 									  1, lookup.dependencies->registered);
@@ -339,7 +318,23 @@ tq_dependencies_met(const TqMet *met, int n, int *found)
 	}
 	tq_scan_close(lookup.unscheduled);
 	tq_scan_close(lookup.dependencies);
-	*found = merge_waiting(lookup.waiting, lookup.n);
+	/*
+	 * Sort the entries and merge those of the same task and stripe, adding up
+	 * what they count; returns their number.
+	 */
+	merged = 0;
+	if (lookup.n > 1)
+		qsort(lookup.waiting, lookup.n, sizeof(TqUnscheduled),
+			  tq_compare_unscheduled);
+	for (int i = 0; i < lookup.n; i++)
+	{
+		if (merged > 0 && tq_compare_unscheduled(&lookup.waiting[merged - 1],
+												 &lookup.waiting[i]) == 0)
+			lookup.waiting[merged - 1].unmet++;
+		else
+			lookup.waiting[merged++] = lookup.waiting[i];
+	}
+	*found = merged;
 	return lookup.waiting;
 }
 

@@ -90,18 +90,6 @@ end_keys(KeyReader *reader)
 	tq_scan_close(reader->scan);
 }
 
-/* Begins a scan of the tasks with a fairness key, newest first. */
-static TqScan *
-begin_tasks_of_key(const char *key, Snapshot snapshot)
-{
-	static TqRelation task_key = TQ_RELATION("task_key");
-	static TqRelation fair = TQ_RELATION("task_key_fair");
-	TqScan *scan = tq_scan_open(&task_key, &fair, 1, snapshot);
-
-	tq_scan_seek(scan, CStringGetTextDatum(key), 0, 0);
-	return scan;
-}
-
 /* Sets *task to the next one, which is older; returns false if there is none. */
 static bool
 next_task_of_key(TqScan *scan, int64 *task)
@@ -175,9 +163,15 @@ last_with_key(const TqFairKey *key, const char *text, int n)
 	int found = 0;
 	int64 last = 0;
 	int64 task;
+	static TqRelation task_key = TQ_RELATION("task_key");
+	static TqRelation fair = TQ_RELATION("task_key_fair");
+	TqScan *scan;
 
 	InitDirtySnapshot(dirty);
-	newest = begin_tasks_of_key(text, &dirty);
+	/* Begin a scan of the tasks with a fairness key, newest first. */
+	scan = tq_scan_open(&task_key, &fair, 1, &dirty);
+	tq_scan_seek(scan, CStringGetTextDatum(text), 0, 0);
+	newest = scan;
 	moved = tq_scan_open(&pending_table, &pending_moved, 1, &dirty);
 	while (looked < NEWEST + n && found < NEWEST_PENDING &&
 		   next_task_of_key(newest, &task))

@@ -126,27 +126,16 @@ add_record(bytea *records, const Record *record, int64 before)
 	SET_VARSIZE(records, to - (uint8 *) records);
 }
 
-/* Returns the position of the first record. */
-static const uint8 *
-first_record(const bytea *records)
-{
-	return BYTES(records) + HEADER_BYTES;
-}
-
-static void
-refuse_damaged(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED), errmsg("message is damaged"),
-			 errdetail("A row of tq_internal.message ends within a record."),
-			 errhint("Restore the table from a backup, or delete the row.")));
-}
-
 static const uint8 *
 get_byte(const uint8 *at, const uint8 *end, int *byte)
 {
 	if (at >= end)
-		refuse_damaged();
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED), errmsg("message is damaged"),
+				 errdetail(
+					 "A row of tq_internal.message ends within a record."),
+				 errhint(
+					 "Restore the table from a backup, or delete the row.")));
 	*byte = *at;
 	return at + 1;
 }
@@ -338,7 +327,8 @@ static int
 outbox_read_row(TupleTableSlot *slot, TqMessage *messages)
 {
 	const bytea *records = records_of(slot);
-	const uint8 *at = first_record(records);
+	/* The position of the first record. */
+	const uint8 *at = BYTES(records) + HEADER_BYTES;
 	int n = count_records(records);
 	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
 	TimestampTz due = tq_row_time(slot, Anum_message_due);
@@ -437,24 +427,6 @@ compare_xid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the transactions of a page as an array without duplicates. */
-static Datum
-xid_array(FullTransactionId *xids, int n)
-{
-	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
-	int kept = 0;
-
-	qsort(xids, n, sizeof(FullTransactionId), compare_xid);
-	for (int i = 0; i < n; i++)
-	{
-		if (i == 0 || !FullTransactionIdEquals(xids[i], xids[i - 1]))
-			elements[kept++] = FullTransactionIdGetDatum(xids[i]);
-	}
-	return PointerGetDatum(construct_array(elements, kept, XID8OID,
-										   sizeof(FullTransactionId),
-										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
-}
-
 /*
  * Reads the next page: PAGE_MESSAGES messages and up to one fetch more, or
  * what is left, which may be nothing.
@@ -464,6 +436,8 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 {
 	FullTransactionId *xids = palloc(sizeof(FullTransactionId) * FETCH_ROWS);
 	int nxids = 0;
+	Datum *elements;
+	int kept;
 
 	*page = (TqMessagePage){.messages = NULL};
 	do
@@ -486,7 +460,18 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 		ExecDropSingleTupleTableSlot(slot);
 		tq_spi_free_result();
 	} while (!page->is_last && page->n < PAGE_MESSAGES);
-	page->xids = xid_array(xids, nxids);
+	/* The transactions of a page as an array without duplicates. */
+	elements = palloc(sizeof(Datum) * Max(nxids, 1));
+	kept = 0;
+	qsort(xids, nxids, sizeof(FullTransactionId), compare_xid);
+	for (int i = 0; i < nxids; i++)
+	{
+		if (i == 0 || !FullTransactionIdEquals(xids[i], xids[i - 1]))
+			elements[kept++] = FullTransactionIdGetDatum(xids[i]);
+	}
+	page->xids = PointerGetDatum(
+		construct_array(elements, kept, XID8OID, sizeof(FullTransactionId),
+						FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /* Reads the messages and notes that a tick has published. */

@@ -99,12 +99,13 @@ renumber(TupleTableSlot *slot, int tries)
 	tq_cursor_track_insert(table, run.queue, run.priority, run.seq);
 }
 
-/* Sets the seq of rows of queues that are fair, by their keys. */
+/* Inserts rows of queues that are fair, each at the position that its key has. */
 static void
-position_fair(TqTable *table, TqPending *rows, int n)
+put_fair(TqTable *table, TqPending *rows, int n)
 {
 	TqFairRun *runs = palloc(sizeof(TqFairRun) * n);
 
+	/* Set the seq of rows of queues that are fair, by their keys. */
 	for (int i = 0; i < n; i++)
 		runs[i] = (TqFairRun){.task = rows[i].task,
 							  .queue = rows[i].queue,
@@ -113,13 +114,6 @@ position_fair(TqTable *table, TqPending *rows, int n)
 	for (int i = 0; i < n; i++)
 		rows[i].seq = runs[i].seq;
 	pfree(runs);
-}
-
-/* Inserts rows of queues that are fair, each at the position that its key has. */
-static void
-put_fair(TqTable *table, TqPending *rows, int n)
-{
-	position_fair(table, rows, n);
 	tq_table_flush(table);
 	for (int i = 0; i < n; i++)
 	{
@@ -239,16 +233,6 @@ find_by_task(TqPendingScan *by, int64 task)
 	return row_or_null(by->moved, task);
 }
 
-/* Returns the row of a task in delayed, or NULL. */
-static TupleTableSlot *
-find_delayed(TqPendingScan *by, int64 task)
-{
-	if (by->delayed == NULL)
-		by->delayed = tq_scan_open(&delayed, &delayed_by_task, 1,
-								   by->snapshot);
-	return row_or_null(by->delayed, task);
-}
-
 /*
  * Reads a row of pending or delayed, whose columns have the same numbers, as
  * the run that it stands for.
@@ -282,7 +266,13 @@ tq_pending_scan_read(TqPendingScan *by, int64 task, TqRun *run)
 	bool is_delayed = slot == NULL;
 
 	if (is_delayed)
-		slot = find_delayed(by, task);
+	{
+		/* The row of a task in delayed, or NULL. */
+		if (by->delayed == NULL)
+			by->delayed = tq_scan_open(&delayed, &delayed_by_task, 1,
+									   by->snapshot);
+		slot = row_or_null(by->delayed, task);
+	}
 	if (slot == NULL)
 		return false;
 	tq_pending_read(slot, run);
@@ -718,17 +708,6 @@ read_on(PendingWalk *walk)
 	walk->passed = low[walk->priority];
 }
 
-/* Notes how far the claims of a queue that is fair have got. */
-static void
-note_time(const PendingWalk *walk)
-{
-	TqFairKey key = {.pending = walk->cursor.pending,
-					 .queue = walk->queue,
-					 .priority = walk->priority};
-
-	tq_fair_set_time(&key, walk->taken);
-}
-
 /* Scans the entries of one priority in passes; each may raise the cursor. */
 static void
 walk_priority(PendingWalk *walk)
@@ -749,7 +728,14 @@ walk_priority(PendingWalk *walk)
 			read_on(walk);
 	}
 	if (walk->taken < 0 && walk->taking)
-		note_time(walk);
+	{
+		TqFairKey key = {.pending = walk->cursor.pending,
+						 .queue = walk->queue,
+						 .priority = walk->priority};
+
+		/* Note how far the claims of a queue that is fair have got. */
+		tq_fair_set_time(&key, walk->taken);
+	}
 }
 
 /* Scans a queue, highest priority first, until enough was found. */

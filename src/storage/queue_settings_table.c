@@ -52,17 +52,6 @@ tq_queue_settings_reload(void)
 	watched.generation++;
 }
 
-static void
-refuse_row(int32 queue, const char *fault)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("settings of queue \"%s\" cannot be read",
-					tq_queue_name(queue)),
-			 errdetail("They %s.", fault),
-			 errhint("Correct the row in tq_internal.queue_settings.")));
-}
-
 /* Adds a row to the cache. */
 static void
 add_entry(TupleTableSlot *slot)
@@ -77,7 +66,12 @@ add_entry(TupleTableSlot *slot)
 					   .hcxt = context};
 
 	if (fault != NULL)
-		refuse_row(queue, fault);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("settings of queue \"%s\" cannot be read",
+						tq_queue_name(queue)),
+				 errdetail("They %s.", fault),
+				 errhint("Correct the row in tq_internal.queue_settings.")));
 	if (entries == NULL)
 		entries = hash_create("tq queue settings", 64, &control,
 							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);

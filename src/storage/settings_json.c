@@ -122,16 +122,6 @@ read_flag(const JsonbValue *value, void *position)
 	return NULL;
 }
 
-/* Returns a fault, with the value unless it is an object or an array. */
-static char *
-must_have(const char *key, const char *rule, const JsonbValue *value)
-{
-	return psprintf("must have %s \"%s\" that %s%s%s",
-					strchr("aeiou", key[0]) != NULL ? "an" : "a", key, rule,
-					value->type == jbvBinary ? "" : ", not ",
-					value->type == jbvBinary ? "" : tq_json_shown(value));
-}
-
 static const char *
 read_field(const Field *fields, int n, const JsonbValue *key,
 		   const JsonbValue *value, void *base)
@@ -145,7 +135,16 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 		if (value->type == jbvNull)
 			return NULL;
 		rule = fields[i].read(value, (char *) base + fields[i].position);
-		return rule == NULL ? NULL : must_have(fields[i].key, rule, value);
+		/* A fault, with the value unless it is an object or an array. */
+		return rule == NULL
+				   ? NULL
+				   : psprintf("must have %s \"%s\" that %s%s%s",
+							  strchr("aeiou", fields[i].key[0]) != NULL ? "an"
+																		: "a",
+							  fields[i].key, rule,
+							  value->type == jbvBinary ? "" : ", not ",
+							  value->type == jbvBinary ? ""
+													   : tq_json_shown(value));
 	}
 	return psprintf("must not have the key \"%s\"",
 					tq_error_clip(tq_json_string_of(key)));

@@ -206,20 +206,6 @@ read_change(void)
 	return change;
 }
 
-/* Raises TQ409 for a transaction that is not known to have changed the set. */
-static void
-refuse_change(FullTransactionId given)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("transaction " UINT64_FORMAT " has not changed the buckets",
-				U64FromFullTransactionId(given)),
-		 errdetail("It was rolled back, or is not one of this server."),
-		 errhint(
-			 "Call tq_internal.set_buckets() again, and give what it returns.")));
-}
-
 /* Returns the oldest transaction id that is running, or else the next one. */
 static FullTransactionId
 oldest_running(FullTransactionId next)
@@ -246,7 +232,20 @@ tq_shard_is_settled(FullTransactionId given)
 		return false; /* the change, or another call of this function */
 	change = read_change();
 	if (FullTransactionIdPrecedes(change.xid, given))
-		refuse_change(given);
+	{
+		/*
+		 * Raise TQ409 for a transaction that is not known to have changed the set.
+		 */
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("transaction " UINT64_FORMAT
+					" has not changed the buckets",
+					U64FromFullTransactionId(given)),
+			 errdetail("It was rolled back, or is not one of this server."),
+			 errhint(
+				 "Call tq_internal.set_buckets() again, and give what it returns.")));
+	}
 	if (TransactionIdIsCurrentTransactionId(
 			XidFromFullTransactionId(change.xid)))
 		return false;

@@ -142,14 +142,6 @@ tq_run_lock_row(int64 task, int run_id)
 	return lock_location(TQ_LOCATION_RUN, task, run_id, TQ_LOCK_UPDATE);
 }
 
-static bool
-task_location_lock_found(const TqRun *run, TqLock mode)
-{
-	return run->location == TQ_LOCATION_PENDING
-			   ? tq_pending_lock(run->task, mode)
-			   : lock_location(run->location, run->task, run->run_id, mode);
-}
-
 /*
  * Locks and reads the current row of a task.  Returns false if there is no
  * such task or, under TQ_LOCK_SKIP, if another session has locked or changed
@@ -164,8 +156,12 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 	{
 		if (!tq_run_peek(task, &seen))
 			return false;
-		if (task_location_lock_found(&seen, mode) && tq_run_peek(task, run) &&
-			run->location == seen.location && run->run_id == seen.run_id)
+		if ((seen.location == TQ_LOCATION_PENDING
+				 ? tq_pending_lock(seen.task, mode)
+				 : lock_location(seen.location, seen.task, seen.run_id,
+								 mode)) &&
+			tq_run_peek(task, run) && run->location == seen.location &&
+			run->run_id == seen.run_id)
 			return true;
 		if (mode == TQ_LOCK_SKIP)
 			return false;

@@ -188,29 +188,6 @@ read_core(TupleTableSlot *slot, TqTask *row)
 }
 
 /*
- * Reads a task and its names; `before` is the task that was read before, or
- * NULL.
- */
-static void
-task_read_named(const TqScan *scan, TqNamedTask *named,
-				const TqNamedTask *before)
-{
-	const TqTask *task = &named->task;
-
-	read_core(scan->slot, &named->task);
-	named->scheduler_id = tq_row_scheduler(scan->slot, Anum_task_scheduler_id);
-	named->project_id = tq_row_text_or(scan->slot, Anum_task_project_id,
-									   TQ_DEFAULT_PROJECT);
-	named->queue_name = tq_queue_name(task->queue);
-	if (task->group_id == 0)
-		named->group_slug = task->task_id;
-	else if (before != NULL && before->task.group_id == task->group_id)
-		named->group_slug = before->group_slug;
-	else
-		named->group_slug = tq_group_slug(task->group_id, scan->registered);
-}
-
-/*
  * Returns a value as it is stored, perhaps compressed or out of line; or NULL.
  */
 static void *
@@ -284,10 +261,28 @@ task_table_read_tasks(TqRelation *index, const Datum *keys, int n,
 	for (int i = 0; i < n; i++)
 	{
 		TqNamedTask *named = (TqNamedTask *) (tasks + extent->size * *found);
+		const TqTask *task;
 
 		if (!tq_scan_find(scan, keys[i], 0, 0))
 			continue;
-		task_read_named(scan, named, before);
+		/*
+		 * Read a task and its names; `before` is the task that was read
+		 * before, or NULL.
+		 */
+		task = &named->task;
+		read_core(scan->slot, &named->task);
+		named->scheduler_id = tq_row_scheduler(scan->slot,
+											   Anum_task_scheduler_id);
+		named->project_id = tq_row_text_or(scan->slot, Anum_task_project_id,
+										   TQ_DEFAULT_PROJECT);
+		named->queue_name = tq_queue_name(task->queue);
+		if (task->group_id == 0)
+			named->group_slug = task->task_id;
+		else if (before != NULL && before->task.group_id == task->group_id)
+			named->group_slug = before->group_slug;
+		else
+			named->group_slug = tq_group_slug(task->group_id,
+											  scan->registered);
 		if (extent->read_rest != NULL)
 			extent->read_rest(scan->slot, named);
 		before = named;

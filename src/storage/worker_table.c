@@ -112,16 +112,6 @@ worker_key_of(int32 queue, const char *group, const char *name)
 	return key;
 }
 
-/* Reads the row with this name; returns false if there is none. */
-static bool
-read_by_name(const WorkerKey *key, TqReader *read, void *row)
-{
-	return tq_scan_read(tq_scan_open(&worker_table, &worker_by_name, 3, NULL),
-						Int32GetDatum(key->queue),
-						CStringGetTextDatum(key->group),
-						CStringGetTextDatum(key->name), read, row);
-}
-
 static void
 read_seat(TupleTableSlot *slot, void *into)
 {
@@ -154,7 +144,12 @@ find_seat(void *value, bool *is_retired)
 	entry = tq_name_find(&worker_seats, &sought->key);
 	if (entry != NULL)
 		*sought->seat = entry->seat;
-	else if (!read_by_name(&sought->key, read_seat, sought->seat))
+	else if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_name, 3,
+										NULL),
+						   Int32GetDatum(sought->key.queue),
+						   CStringGetTextDatum(sought->key.group),
+						   CStringGetTextDatum(sought->key.name), read_seat,
+						   sought->seat))
 		return 0;
 	else if (!sought->seat->is_retired &&
 			 (entry = tq_name_add(&worker_seats, &sought->key)) != NULL)

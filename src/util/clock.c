@@ -219,12 +219,6 @@ tq_clock_interval_text(Interval *span)
 	return text;
 }
 
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /*
  * Returns whether a text begins like a form: 0 stands for a digit, T for what may
  * be between a date and a time.
@@ -262,7 +256,7 @@ date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
 	*fraction = at;
 	if (has_form(text + at, len - at, ".0"))
 	{
-		for (at++; at < len && is_digit(text[at]); at++)
+		for (at++; at < len && (text[at] >= '0' && text[at] <= '9'); at++)
 			;
 	}
 	*zone = at;

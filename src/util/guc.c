@@ -110,19 +110,6 @@ assign_clock_offset(const char *newval, void *extra)
 }
 
 static void
-define_audit(void)
-{
-	DefineCustomEnumVariable("tq.audit", "Which calls the audit trail shows.",
-							 "\"all\": also those of producers and workers.",
-							 &tq_audit, TQ_AUDIT_OPERATORS, audits, PGC_SUSET,
-							 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("tq.audit_retention",
-							"How long the audit trail is kept.", NULL,
-							&tq_audit_retention, 90 * 24 * 60 * 60, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
-}
-
-static void
 define_times(void)
 {
 	DefineCustomIntVariable("tq.claim_timeout",
@@ -149,16 +136,6 @@ define_times(void)
 		"Shortest time between two writes of when a worker or queue was seen.",
 		NULL, &tq_seen_interval, 30 * 1000, 0, 60 * 60 * 1000, PGC_SUSET,
 		GUC_UNIT_MS, NULL, NULL, NULL);
-}
-
-static void
-define_counts(void)
-{
-	DefineCustomIntVariable(
-		"tq.counted_group",
-		"Task groups of so many tasks get counters, which group_progress() reads.",
-		NULL, &tq_counted_group, 1000, 1, INT_MAX, PGC_SUSET, 0, NULL, NULL,
-		NULL);
 }
 
 static void
@@ -247,20 +224,6 @@ define_size(const char *name, const char *what, int *variable)
 		NULL, NULL);
 }
 
-static void
-define_bounds(void)
-{
-	define_size("tq.max_definition",
-				"How large a task definition may be as a whole.",
-				&tq_max_definition);
-	define_size("tq.max_extra", "How large \"extra\" of a task may be.",
-				&tq_max_extra);
-	define_size("tq.max_payload", "How large the payload of a task may be.",
-				&tq_max_payload);
-	define_size("tq.max_tags", "How large the tags of a task may be.",
-				&tq_max_tags);
-}
-
 /* Defines a limit of what one caller may cost. */
 static void
 define_limit(const char *name, const char *what, const char *more,
@@ -305,26 +268,6 @@ static const struct config_enum_entry credentials_values[] =
 	 {"off", TQ_CREDENTIALS_OFF, false},
 	 {NULL, 0, false}};
 
-/* No limit: any role may change it for itself. */
-static void
-define_credentials(void)
-{
-	DefineCustomEnumVariable(
-		"tq.credentials", "Whether claims return credentials.",
-		"\"auto\": to a role that could not resolve the run without them.",
-		&tq_credentials, TQ_CREDENTIALS_AUTO, credentials_values, PGC_USERSET,
-		0, NULL, NULL, NULL);
-}
-
-static void
-define_maintenance(void)
-{
-	DefineCustomBoolVariable(
-		"tq.maintenance", "Whether maintenance of tq runs in a database.",
-		"Turn it off while a restore or logical replication fills the tables.",
-		&tq_maintenance, true, PGC_SUSET, 0, NULL, NULL, NULL);
-}
-
 /*
  * Defines the settings that size shared memory, which exists only under
  * shared_preload_libraries.
@@ -351,12 +294,39 @@ void
 tq_guc_define(void)
 {
 	define_sizes();
-	define_audit();
-	define_bounds();
+	DefineCustomEnumVariable("tq.audit", "Which calls the audit trail shows.",
+							 "\"all\": also those of producers and workers.",
+							 &tq_audit, TQ_AUDIT_OPERATORS, audits, PGC_SUSET,
+							 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("tq.audit_retention",
+							"How long the audit trail is kept.", NULL,
+							&tq_audit_retention, 90 * 24 * 60 * 60, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+	define_size("tq.max_definition",
+				"How large a task definition may be as a whole.",
+				&tq_max_definition);
+	define_size("tq.max_extra", "How large \"extra\" of a task may be.",
+				&tq_max_extra);
+	define_size("tq.max_payload", "How large the payload of a task may be.",
+				&tq_max_payload);
+	define_size("tq.max_tags", "How large the tags of a task may be.",
+				&tq_max_tags);
 	define_callers();
-	define_maintenance();
-	define_counts();
-	define_credentials();
+	DefineCustomBoolVariable(
+		"tq.maintenance", "Whether maintenance of tq runs in a database.",
+		"Turn it off while a restore or logical replication fills the tables.",
+		&tq_maintenance, true, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.counted_group",
+		"Task groups of so many tasks get counters, which group_progress() reads.",
+		NULL, &tq_counted_group, 1000, 1, INT_MAX, PGC_SUSET, 0, NULL, NULL,
+		NULL);
+	/* No limit: any role may change it for itself. */
+	DefineCustomEnumVariable(
+		"tq.credentials", "Whether claims return credentials.",
+		"\"auto\": to a role that could not resolve the run without them.",
+		&tq_credentials, TQ_CREDENTIALS_AUTO, credentials_values, PGC_USERSET,
+		0, NULL, NULL, NULL);
 	define_messages();
 	define_numbers();
 	define_retention();
@@ -390,20 +360,6 @@ refuse(const char *name)
 }
 
 /*
- * Returns whether this is a setting of tq that only superusers may set, and the
- * client of a session that is none has given it.
- */
-static bool
-is_given(const struct config_generic *setting)
-{
-	return (setting->flags & GUC_CUSTOM_PLACEHOLDER) != 0 &&
-		   pg_strncasecmp(setting->name, PREFIX, strlen(PREFIX)) == 0 &&
-		   pg_strcasecmp(setting->name, "tq.credentials") != 0 &&
-		   setting->reset_source == PGC_S_CLIENT &&
-		   setting->reset_scontext != PGC_SU_BACKEND;
-}
-
-/*
  * Raises 42501 if the client of this session has given a setting of tq that it
  * may not set.  Called before the settings are defined.
  */
@@ -415,7 +371,15 @@ tq_connection_check(void)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (is_given(settings[i]))
+		/*
+		 * This is a setting of tq that only superusers may set, and the client
+		 * of a session that is none has given it.
+		 */
+		if ((settings[i]->flags & GUC_CUSTOM_PLACEHOLDER) != 0 &&
+			pg_strncasecmp(settings[i]->name, PREFIX, strlen(PREFIX)) == 0 &&
+			pg_strcasecmp(settings[i]->name, "tq.credentials") != 0 &&
+			settings[i]->reset_source == PGC_S_CLIENT &&
+			settings[i]->reset_scontext != PGC_SU_BACKEND)
 			refuse(settings[i]->name);
 	}
 }

@@ -12,23 +12,6 @@
 /* What the names of stable slugids are hashed with. */
 #define STABLE_DOMAIN "tq.stable_slugid"
 
-/* Stores the SHA-256 of a domain and a name. */
-static void
-hash_name(const char *name, uint8 *digest)
-{
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
-
-	if (pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) STABLE_DOMAIN,
-							 strlen(STABLE_DOMAIN)) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) name, strlen(name)) <
-			0 ||
-		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR, "could not compute SHA-256 hash: %s",
-			 pg_cryptohash_error(context));
-	pg_cryptohash_free(context);
-}
-
 /*
  * Makes the slugid of a name: the first 16 bytes of the SHA-256 of the 16
  * bytes "tq.stable_slugid" and the name in UTF-8, with the version and variant
@@ -40,8 +23,18 @@ void
 tq_slug_of_name(const char *utf8_name, TqSlug *slug)
 {
 	uint8 digest[PG_SHA256_DIGEST_LENGTH];
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 
-	hash_name(utf8_name, digest);
+	/* Store the SHA-256 of a domain and a name. */
+	if (pg_cryptohash_init(context) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) STABLE_DOMAIN,
+							 strlen(STABLE_DOMAIN)) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) utf8_name,
+							 strlen(utf8_name)) < 0 ||
+		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR, "could not compute SHA-256 hash: %s",
+			 pg_cryptohash_error(context));
+	pg_cryptohash_free(context);
 	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
 	tq_slug_set_version(slug);
 }

@@ -34,15 +34,6 @@ tq_graph_counts(StringInfo out, const TqGraph *graph)
 	}
 }
 
-/* Appends the name of a node, and how many tasks it stands for. */
-static void
-append_name(StringInfo out, const TqNode *node)
-{
-	appendStringInfoString(out, node->name);
-	if (node->tasks > 1)
-		appendStringInfo(out, " (%d tasks)", node->tasks);
-}
-
 /* Returns the first line and, of a collapsed graph, how it was. */
 static char *
 heading(const TqGraph *graph, const char *title)
@@ -138,7 +129,10 @@ append_line(Tree *tree, int node, int depth)
 		appendStringInfoString(tree->out, tree->more[depth] ? "|- " : "`- ");
 	appendStringInfo(tree->out, "%c ",
 					 tq_state_styles[tq_node_state(shown)].mark);
-	append_name(tree->out, shown);
+	/* Append the name of a node, and how many tasks it stands for. */
+	appendStringInfoString(tree->out, shown->name);
+	if (shown->tasks > 1)
+		appendStringInfo(tree->out, " (%d tasks)", shown->tasks);
 	appendStringInfo(tree->out, "  %s", tq_node_summary(shown));
 	append_also(tree, node);
 	appendStringInfoChar(tree->out, '\n');

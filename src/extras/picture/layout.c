@@ -251,27 +251,13 @@ pass(Plan *plan, bool of_left)
 	}
 }
 
-/* Moves all positions so that the highest one is in row 0. */
-static void
-move_to_top(TqLayout *layout)
-{
-	double least = layout->npositions > 0 ? layout->positions[0].y : 0;
-
-	for (int i = 0; i < layout->npositions; i++)
-		least = Min(least, layout->positions[i].y);
-	for (int i = 0; i < layout->npositions; i++)
-	{
-		layout->positions[i].y -= least;
-		layout->rows = Max(layout->rows, layout->positions[i].y + 1);
-	}
-}
-
 /* Returns where the nodes and edges of a graph are drawn. */
 TqLayout *
 tq_layout(const TqGraph *graph)
 {
 	Plan plan = {.layout = palloc0(sizeof(TqLayout))};
 	TqLayout *layout = plan.layout;
+	double least;
 
 	layout->columns = graph->levels;
 	make_routes(graph, layout);
@@ -284,6 +270,14 @@ tq_layout(const TqGraph *graph)
 	}
 	for (int i = 0; i < PASSES; i++)
 		pass(&plan, i % 2 == 0);
-	move_to_top(layout);
+	/* Move all positions so that the highest one is in row 0. */
+	least = layout->npositions > 0 ? layout->positions[0].y : 0;
+	for (int i = 0; i < layout->npositions; i++)
+		least = Min(least, layout->positions[i].y);
+	for (int i = 0; i < layout->npositions; i++)
+	{
+		layout->positions[i].y -= least;
+		layout->rows = Max(layout->rows, layout->positions[i].y + 1);
+	}
 	return layout;
 }

@@ -66,14 +66,6 @@ connection_state(const char *message)
 	return 0;
 }
 
-static const char *
-hint_of(int state)
-{
-	return state == ERRCODE_CONNECTION_FAILURE
-			   ? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
-			   : "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.";
-}
-
 /*
  * Raises the error that PL/Proxy has raised.  If it is about a connection, which
  * PL/Proxy calls an internal error, clients get the SQLSTATE of that and a
@@ -91,7 +83,10 @@ raise_again(MemoryContext context)
 	if (state != 0)
 	{
 		error->sqlerrcode = state;
-		error->hint = pstrdup(hint_of(state));
+		error->hint = pstrdup(
+			state == ERRCODE_CONNECTION_FAILURE
+				? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
+				: "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.");
 	}
 	FlushErrorState();
 	ReThrowError(error);
