@@ -9,8 +9,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
 #include "api/api.h"
 #include "bgworker/bgworker.h"
 

@@ -99,12 +99,6 @@ extern void tq_put_entries(ReturnSetInfo *rsinfo,
 
 /* ---- worker_api.c: what functions for workers have in common ---- */
 
-extern TqClaim *tq_begin_claim(FunctionCallInfo fcinfo, int *found);
-extern TqClaim *tq_begin_claim_of_queues(FunctionCallInfo fcinfo, int *found);
-extern void tq_end_claim(FunctionCallInfo fcinfo, const TqClaim *claims,
-						 int found);
-extern void tq_resolve_runs(FunctionCallInfo fcinfo, int reason_arg,
-							TqReport *reports, int n);
 extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
 
 /* ---- report_json.c: reads results, errors and reports of workers ---- */

@@ -8,9 +8,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "nodes/parsenodes.h"
-#include "utils/builtins.h"
 
 #include "api.h"
 

@@ -6,7 +6,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "utils/builtins.h"
 
 #include "api.h"
 

@@ -1,18 +1,15 @@
 /*
  * bulk_api.c
- *	  The procedures that cancel or move many tasks of a queue.
+ *	  Functions that act on many tasks of a queue: cancel, move, purge, redrive.
  *
- * They commit after each batch, so that however many tasks there are, no
+ * The procedures commit after each batch, so that however many tasks there are, no
  * transaction is long.  What is done is done if the call ends early: the same
  * call goes on from there.
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -286,4 +283,134 @@ tq_move_tasks(PG_FUNCTION_ARGS)
 					 "Give the queue that the tasks are to be moved to.")));
 	tq_require_commit(fcinfo, "move_tasks", DETAIL, HINT);
 	PG_RETURN_DATUM(bulk_run(&call));
+}
+
+/* ---- purge: deletes resolved tasks of a queue ---- */
+
+PG_FUNCTION_INFO_V1(tq_purge);
+
+#define PURGE_MAX 1000000
+
+/* Adds the state of that name, which must be one of a resolved task. */
+static void
+purge_add_state(const char *name, bool *of)
+{
+	for (int state = 0; state < TQ_STATES; state++)
+	{
+		if (!tq_state_is_resolved((TqState) state) ||
+			strcmp(name, tq_state_name((TqState) state)) != 0)
+			continue;
+		of[state] = true;
+		return;
+	}
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid states"),
+		 errdetail(
+			 "The argument states has \"%s\", and only resolved tasks are purged.",
+			 tq_error_clip(name)),
+		 errhint(
+			 "Give some of completed, failed and exception in \"states\".")));
+}
+
+/*
+ * purge(task_queue_id text, states text[], older_than interval, max int) ->
+ * number of tasks deleted (2.18).  Deletes at most max tasks of the queue, 1 to
+ * 1,000,000, that are completed, failed or exception as states says, and were
+ * resolved at least older_than ago; the oldest first.  Raises TQ400 for another
+ * state or a negative interval.  A queue that does not exist has no tasks.
+ */
+Datum
+tq_purge(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = tq_clock_now();
+	char *queue_name = tq_arg_task_queue_id(fcinfo, 0);
+	TqSweepRule rule = {.by_retention = false};
+	int max = tq_arg_int(fcinfo, 3, "max", 1, PURGE_MAX);
+	int64 deleted = 0;
+	int n;
+	char **names;
+	int64 ms;
+
+	tq_call_begin(false);
+	tq_access_require(tq_need("queue:delete-task-in-queue:%s", queue_name));
+	names = tq_texts_of_array(tq_arg_array(fcinfo, 1, "states"), &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("states", i);
+		purge_add_state(names[i], rule.of);
+	}
+	/* The time until which a task that is purged was resolved. */
+	ms = tq_clock_span_ms(tq_arg_interval(fcinfo, 2, "older_than"));
+	if (ms < 0)
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("older_than must not be negative"),
+						errdetail("It is " INT64_FORMAT " milliseconds.", ms),
+						errhint("Give 0 to purge all resolved tasks.")));
+	rule.until = tq_clock_add_ms(now, -ms);
+	rule.queue = tq_queue_find(queue_name);
+	if (rule.queue != 0)
+		deleted = tq_sweep_all(&rule, max, now);
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_INT64(deleted);
+}
+
+/*
+ * ---- dead letters (doc/spec/policy.md 2, 10.13) ----
+ *
+ * TQ404 for a task that has no dead letter.  A queue that does not exist has none
+ * either, which is no error.
+ */
+
+PG_FUNCTION_INFO_V1(tq_redrive);
+PG_FUNCTION_INFO_V1(tq_redrive_queue);
+PG_FUNCTION_INFO_V1(tq_discard_dead_letter);
+
+/* redrive(task_id slugid) -> status of the task that is to run */
+Datum
+tq_redrive(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb *status;
+
+	tq_call_begin(false);
+	status = tq_spi_keep(
+		tq_status_of(tq_dead_letter_redrive(task_id, tq_clock_now())));
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_JSONB_P(status);
+}
+
+/* redrive_queue(task_queue_id text, max int) -> how many were redriven */
+Datum
+tq_redrive_queue(PG_FUNCTION_ARGS)
+{
+	char *queue_name = tq_arg_task_queue_id(fcinfo, 0);
+	int max = tq_arg_max(fcinfo, 1);
+	int32 queue;
+	int64 n = 0;
+
+	tq_call_begin(false);
+	tq_require_dead_letters(queue_name);
+	queue = tq_queue_find(queue_name);
+	if (queue != 0)
+		n = tq_dead_letters_redrive(queue, max, tq_clock_now());
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_INT64(n);
+}
+
+/* discard_dead_letter(task_id slugid) */
+Datum
+tq_discard_dead_letter(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+
+	tq_call_begin(false);
+	tq_dead_letter_discard(task_id);
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_VOID();
 }

@@ -5,9 +5,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
-
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);

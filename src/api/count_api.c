@@ -8,7 +8,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "utils/builtins.h"
 
 #include "../core/names.h"
 #include "../core/state.h"

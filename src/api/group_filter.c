@@ -16,10 +16,8 @@
 
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"

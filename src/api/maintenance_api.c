@@ -10,9 +10,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "storage/proc.h"
-#include "utils/builtins.h"
 
 #include "../bgworker/bgworker.h"
 #include "../core/names.h"

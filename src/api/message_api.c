@@ -12,7 +12,6 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/xid8.h"
 

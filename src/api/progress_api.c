@@ -4,8 +4,6 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
-
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_report_progress);

@@ -7,7 +7,6 @@
 #include "common/hashfn.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 #include "utils/uuid.h"
 
 #include "api.h"

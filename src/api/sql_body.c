@@ -26,7 +26,6 @@
 
 #include "access/htup_details.h"
 #include "plpgsql.h"
-#include "utils/builtins.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"
 

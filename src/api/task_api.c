@@ -9,9 +9,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
-
 #include "../core/names.h"
 #include "api.h"
 

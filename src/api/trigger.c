@@ -10,12 +10,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
-#include "utils/timestamp.h"
 
 #include "../storage/registry.h"
 

@@ -9,10 +9,8 @@
 #include "postgres.h"
 
 #include "catalog/pg_authid.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 
 #include "api.h"

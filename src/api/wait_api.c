@@ -18,8 +18,6 @@
 #include "access/htup_details.h"
 #include "catalog/pg_proc.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"

@@ -33,7 +33,7 @@ typedef struct TqMaintenanceOrder
 
 extern PGDLLEXPORT void tq_maintenance_worker_main(Datum arg);
 
-/* ---- step.c: the steps of maintenance, and their names ---- */
+/* ---- maintenance.c: the steps, batches of them, and when one is due ---- */
 
 /*
  * Steps in the order in which a pass takes them.  Their names are stored
@@ -61,8 +61,6 @@ typedef enum TqStep
 #define TQ_STEPS 15
 
 extern const char *tq_step_name(TqStep step);
-
-/* ---- maintenance.c: the steps, batches of them, and when one is due ---- */
 
 /* Result of a batch. */
 typedef struct TqBatch
@@ -92,6 +90,8 @@ extern void tq_maintenance_timer_added(TqScanPositions *positions,
 /* Returns when the next row behind the marks is due, or DT_NOEND. */
 extern TimestampTz tq_maintenance_count_due(TimestampTz now);
 extern TimestampTz tq_maintenance_next_due(TqScanPositions *positions);
+
+extern void tq_count_pass(void);
 
 /* ---- bisect.c: keeps a step going when it fails for some tasks ---- */
 
@@ -127,10 +127,5 @@ extern int64 tq_sweep_run(const TqWork *work);
 extern TqScanPosition tq_sweep_position(void);
 extern bool tq_sweep_is_time(TimestampTz now);
 extern TimestampTz tq_sweep_next_batch(void);
-
-/* ---- count_pass.c: counts rows for the counters in shared memory ---- */
-
-extern TimestampTz tq_count_pass_due(TimestampTz now);
-extern void tq_count_pass(void);
 
 #endif /* TQ_BGWORKER_H */

@@ -25,7 +25,6 @@
 #include "postgres.h"
 
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 
 #include "bgworker.h"
 

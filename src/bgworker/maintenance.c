@@ -46,12 +46,102 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../operations/operations.h"
 #include "bgworker.h"
+
+/* ---- the steps and their names ---- */
+
+static const char *const names[] = {
+	[TQ_STEP_PUBLISH] = "publish",
+	[TQ_STEP_DEADLINE] = "deadline",
+	[TQ_STEP_TOTAL_TIMEOUT] = "total-timeout",
+	[TQ_STEP_RUN_TIMEOUT] = "run-timeout",
+	[TQ_STEP_PENDING_TIMEOUT] = "pending-timeout",
+	[TQ_STEP_CLAIM_EXPIRED] = "claim-expired",
+	[TQ_STEP_DELAYED] = "delayed",
+	[TQ_STEP_ADMIT] = "admit",
+	[TQ_STEP_REORDER] = "reorder",
+	[TQ_STEP_CANCEL] = "cancel",
+	[TQ_STEP_CALLBACK] = "callback",
+	[TQ_STEP_POSTPONED] = "postponed",
+	[TQ_STEP_EXPIRE] = "expired",
+	[TQ_STEP_SWEEP] = "sweep",
+	[TQ_STEP_RETAIN] = "retain",
+};
+
+StaticAssertDecl(lengthof(names) == TQ_STEPS, "a name for each step");
+
+/*
+ * Returns the name of a step, which upkeep() shows and tq_internal.postponed
+ * stores.
+ */
+const char *
+tq_step_name(TqStep step)
+{
+	return names[step];
+}
+
+/*
+ * ---- counters in shared memory ----
+ *
+ * The maintenance worker counts all gauges of its database when it has none:
+ * after a start of the server, and after rows were written by other statements
+ * than those of tq.  Then it counts the groups that had counters before the
+ * start, one in each cycle.  While such statements go on, it counts again after
+ * a pause: a second, or twenty times as long as the last count took.
+ */
+
+#define PAUSE_MS 1000
+#define PAUSE_RATIO 20
+
+/* When the gauges may be counted again. */
+static TimestampTz next_count = TQ_LONG_AGO;
+
+/*
+ * Returns when there is something to count: now, after the pause, or DT_NOEND.
+ * The caller has called tq_call_begin().
+ */
+static TimestampTz
+count_pass_due(TimestampTz now)
+{
+	Oid extension = tq_catalog_locked_table();
+
+	tq_counts_settle();
+	/* If the clock was set back, a count does not wait for it. */
+	if (next_count > tq_clock_add_ms(now, TQ_HOUR_MS))
+		next_count = now;
+	if (tq_count_must_build(extension, tq_count_identity()))
+		return Max(now, next_count);
+	return tq_count_group_to_build(extension) != 0 ? now : DT_NOEND;
+}
+
+/* Counts the gauges, or else a group; in a transaction of its own. */
+void
+tq_count_pass(void)
+{
+	TimestampTz began = tq_clock_now();
+	TimestampTz end;
+	Oid extension;
+
+	tq_call_begin(true);
+	extension = tq_catalog_locked_table();
+	if (!tq_count_must_build(extension, tq_count_identity()))
+		tq_group_count_again(tq_count_group_to_build(extension));
+	else
+	{
+		/* set before, so that an error is followed by a pause, too */
+		next_count = tq_clock_add_ms(began, PAUSE_MS);
+		(void) tq_count_build_gauges();
+		end = tq_clock_now();
+		next_count = tq_clock_add_ms(end, Max(PAUSE_MS, (end - began) / 1000 *
+															PAUSE_RATIO));
+	}
+	tq_call_end();
+}
+
+/* ---- steps ---- */
 
 /*
  * A batch takes rows of tq_internal.claim_timer or tq_internal.timer up to
@@ -814,7 +904,7 @@ tq_maintenance_count_due(TimestampTz now)
 	TimestampTz due;
 
 	tq_call_begin(true);
-	due = tq_count_pass_due(now);
+	due = count_pass_due(now);
 	tq_call_end();
 	return due;
 }

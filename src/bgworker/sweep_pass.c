@@ -17,8 +17,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
 #include "../operations/operations.h"
 #include "bgworker.h"
 

@@ -50,8 +50,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "commands/async.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"

@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
 #include "events.h"
 
 /* Number of the TQ_SEGMENTS segments that hold messages to be kept. */

@@ -21,8 +21,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/xid8.h"

@@ -15,9 +15,7 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 
 #include "lifecycle.h"
 

@@ -75,16 +75,12 @@ extern HTAB *tq_dependency_prepare(const TqTaskDefinition *tasks, int n,
 								   int nothers);
 extern bool tq_dependency_track(const TqTaskDefinition *definition,
 								HTAB *batch_tasks, HTAB *externals);
-extern void tq_dependency_add(const TqTaskDefinition *definition,
-							  HTAB *batch_tasks, HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
 extern TqTask *tq_dependency_release(const TqFinal *finals, int n,
 									 TimestampTz now, int **next_runs,
 									 int *released);
 extern bool tq_dependency_counts(const TqRun *run, int32 policy);
-
-/* ---- add_dependencies.c: further dependencies of an unscheduled task ---- */
 
 extern void tq_add_dependencies(const TqSlug *task_id, TqSlug *dependencies,
 								int n, TimestampTz now);

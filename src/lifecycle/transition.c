@@ -9,7 +9,7 @@
  * tasks, schedule, rerun, deferred runs, released dependents.  Only claims are
  * apart (claim.c).  A call makes its transitions in five steps:
  *	1 lock		the rows with the locations of the tasks, in the order that
- *				task_lock.c gives.  Clients wait; maintenance skips what
+ *				task_location.c gives.  Clients wait; maintenance skips what
  *				another session has locked, and inserts its timer again.  A
  *				report writes the row of the run that it ends, and that write
  *				waits for other transitions of the task as a lock would.

@@ -10,18 +10,10 @@
 
 #include "../lifecycle/lifecycle.h"
 
-/* ---- artifact_request.c: requests to create an artifact ---- */
+/* ---- artifact.c: creates artifacts, ends uploads ---- */
 
 extern TqArtifact *tq_artifact_parse(const TqSlug *task_id, int run_id,
 									 char *name, Jsonb *request);
-extern void tq_artifact_error_expires(const TqSlug *task_id,
-									  const TqArtifact *artifact,
-									  const char *rule);
-extern bool tq_artifact_is_uploaded(TqStorage storage);
-extern char *tq_artifact_label(const TqSlug *task_id, int run_id,
-							   const char *name);
-
-/* ---- artifact.c: creates artifacts, ends uploads ---- */
 
 extern TqNamedTask *tq_artifact_create(const TqSlug *task_id,
 									   TqArtifact *artifact, bool is_allowed,

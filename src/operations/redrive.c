@@ -4,8 +4,6 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
-
 #include "../core/names.h"
 #include "operations.h"
 

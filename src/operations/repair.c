@@ -12,7 +12,7 @@
  * them.
  *
  * Order of locks -------------- Unique keys, by queue and key; then, in the
- * order of task_lock.c, the rows with the locations of the tasks of the repair,
+ * order of task_location.c, the rows with the locations of the tasks of the repair,
  * and of the unresolved or unsuccessful tasks that they require.  All of these
  * are looked up before; when they are locked, they are looked up again, and
  * what is new is locked as well. Only there the order is not kept, and the
@@ -39,7 +39,6 @@
 #include "postgres.h"
 
 #include "lib/qunique.h"
-#include "miscadmin.h"
 
 #include "../core/state.h"
 #include "operations.h"

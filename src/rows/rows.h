@@ -18,7 +18,6 @@
 #include "storage/lockdefs.h"
 #include "utils/hsearch.h"
 #include "utils/relcache.h"
-#include "utils/timestamp.h"
 
 #include "../util/compat.h"
 #include "../util/util.h"
@@ -145,6 +144,11 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 #define tq_put_xid8(slot, column, value)                                      \
 	tq_put(slot, column, FullTransactionIdGetDatum(value))
 
+/* The open indexes of a table. */
+typedef struct TqEntries TqEntries;
+
+extern const TqXactEnd tq_entries_xact_end;
+
 /* ---- index_scan.c: finds rows by an index, and returns their columns ---- */
 
 /* An index scan for equal values of the first columns, or for a range. */
@@ -211,31 +215,6 @@ extern bool tq_row_is_locked(TupleTableSlot *slot);
 #define tq_row_xid8(slot, column)                                             \
 	FullTransactionIdFromU64((uint64) tq_row_int64(slot, column))
 
-/* ---- index_entries.c: inserts index entries without the executor ---- */
-
-/* The open indexes of a table. */
-typedef struct TqEntries TqEntries;
-
-extern TqEntries *tq_entries_open(Relation table);
-extern bool tq_entries_insert(TqEntries *entries, TupleTableSlot *slot,
-							  Oid arbiter);
-extern void tq_entries_close(TqEntries *entries);
-
-extern const TqXactEnd tq_entries_xact_end;
-
-/* ---- insert_new.c: inserts rows whose key does not exist yet ---- */
-
-extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
-							   bool *is_new);
-
-/* Gives a row another key; `tries` is how often it got one before. */
-typedef void TqRenumber(TupleTableSlot *slot, int tries);
-
-extern void tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
-									  TqRenumber *renumber);
-
-/* ---- table_scan.c: reads a small table without a statement ---- */
-
 /* A scan of a table. */
 typedef struct TqTableScan
 {
@@ -248,6 +227,17 @@ typedef struct TqTableScan
 extern TqTableScan *tq_table_scan_open(TqRelation *which);
 extern bool tq_table_scan_next(TqTableScan *scan);
 extern void tq_table_scan_close(TqTableScan *scan);
+
+/* ---- insert_new.c: inserts rows whose key does not exist yet ---- */
+
+extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
+							   bool *is_new);
+
+/* Gives a row another key; `tries` is how often it got one before. */
+typedef void TqRenumber(TupleTableSlot *slot, int tries);
+
+extern void tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
+									  TqRenumber *renumber);
 
 /* ---- watched_table.c: tables whose rows each session caches ---- */
 
@@ -272,8 +262,6 @@ extern const TqXactEnd tq_watched_xact_end;
 extern void tq_watched_begin(TqWatched *watched);
 extern void tq_watched_read(TqWatched *watched);
 extern void tq_watched_changed(TqWatched *watched);
-
-/* ---- name_cache.c: caches of each backend for interned names ---- */
 
 /*
  * A cache of numbers by name, or of names by number, valid while the table

@@ -23,9 +23,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
-#include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"

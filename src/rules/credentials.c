@@ -45,12 +45,9 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "catalog/pg_type.h"
 #include "common/base64.h"
 #include "common/hmac.h"
 #include "common/sha2.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/json.h"
 
 #include "../storage/registry.h"

@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "../events/events.h"

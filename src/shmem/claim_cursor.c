@@ -88,7 +88,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "storage/shmem.h"
 
 #include "shmem.h"
@@ -102,7 +101,7 @@
 #define PRIORITIES (TQ_PRIORITY_HIGHEST + 1) /* 0 is not used */
 
 /*
- * The lowest seq in a block of calls of lower(): the block that is being
+ * The lowest seq in a block of calls of claim_cursor_lower(): the block that is being
  * filled, and the one before it.
  */
 typedef struct Recent
@@ -125,7 +124,8 @@ typedef struct ClaimCursorEntry
 	pg_atomic_uint32
 		used; /* the bucket's clock at the last use; under the lock, shared */
 	uint64 identity;
-	uint64 generation[PRIORITIES]; /* number of calls of lower() */
+	uint64
+		generation[PRIORITIES]; /* number of calls of claim_cursor_lower() */
 	int64 low[PRIORITIES];
 	Recent recent[PRIORITIES][LEVELS];
 } ClaimCursorEntry;
@@ -310,14 +310,14 @@ make_entry(ClaimCursorBucket *bucket, const ClaimCursorKey *key)
 	return entry;
 }
 
-/* Returns how many calls of lower() make up a block of this level. */
+/* Returns how many calls of claim_cursor_lower() make up a block of this level. */
 static uint64
 block_size(int level)
 {
 	return UINT64CONST(1) << (level * LEVEL_SHIFT);
 }
 
-/* Adds one call of lower() to the minimums of all levels. */
+/* Adds one call of claim_cursor_lower() to the minimums of all levels. */
 static void
 sum_up(ClaimCursorEntry *entry, int priority, int64 seq)
 {
@@ -362,7 +362,7 @@ lowest_since(const ClaimCursorEntry *entry, int priority, uint64 generation)
  * has no entry, no scanner skips anything, and nothing is to be done.
  */
 static void
-lower(const ClaimCursorNote *note, int64 seq)
+claim_cursor_lower(const ClaimCursorNote *note, int64 seq)
 {
 	ClaimCursorKey key = claim_cursor_key_of(note->pending, note->queue);
 	uint32 bucket = claim_cursor_bucket_of(&key);
@@ -429,7 +429,7 @@ lower_tracked(int what, SubTransactionId since)
 		int64 seq = tracked_low(&notes[i], what, since);
 
 		if (seq < TQ_CURSOR_END)
-			lower(&notes[i], seq);
+			claim_cursor_lower(&notes[i], seq);
 	}
 	if (all_tracked_by >= since)
 		forget_database();

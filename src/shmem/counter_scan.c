@@ -11,8 +11,6 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "miscadmin.h"
-#include "utils/timestamp.h"
 
 #include "shmem.h"
 

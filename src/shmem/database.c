@@ -98,12 +98,10 @@
 #include "access/twophase.h"
 #include "common/hashfn.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/spin.h"
-#include "utils/timestamp.h"
 
 #include "../util/compat.h"
 #include "shmem.h"

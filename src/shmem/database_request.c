@@ -10,8 +10,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
-#include "utils/timestamp.h"
 
 #include "shmem.h"
 

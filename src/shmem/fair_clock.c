@@ -36,7 +36,6 @@
 #include <math.h>
 
 #include "common/hashfn.h"
-#include "miscadmin.h"
 
 #include "shmem.h"
 

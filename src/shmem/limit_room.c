@@ -70,7 +70,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
 

@@ -10,7 +10,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 

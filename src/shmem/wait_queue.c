@@ -102,7 +102,6 @@
 #include "access/xlog.h"
 #include "common/hashfn.h"
 #include "lib/ilist.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"

@@ -21,7 +21,6 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "storage/shmem.h"
 
 #include "shmem.h"

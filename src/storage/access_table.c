@@ -14,8 +14,6 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

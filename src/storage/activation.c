@@ -21,8 +21,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
 
 #include "../rows/rows.h"
 #include "log.h"

@@ -18,9 +18,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
-
 #include "columns.h"
 #include "tasks.h"
 

@@ -15,8 +15,6 @@
 
 #include "access/twophase.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 

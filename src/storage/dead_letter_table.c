@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-
 #include "columns.h"
 #include "tasks.h"
 

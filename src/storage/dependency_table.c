@@ -18,9 +18,7 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "utils/snapmgr.h"
 
 #include "columns.h"

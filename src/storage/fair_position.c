@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
 #include "columns.h"

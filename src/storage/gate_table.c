@@ -9,10 +9,7 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "storage/lock.h"
-#include "utils/builtins.h"
 
 #include "columns.h"
 #include "tasks.h"

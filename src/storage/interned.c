@@ -30,8 +30,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"

@@ -9,9 +9,7 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "storage/bufmgr.h"
-#include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 

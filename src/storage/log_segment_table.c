@@ -16,7 +16,6 @@
 
 #include "access/table.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_type.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"

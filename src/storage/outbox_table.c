@@ -11,7 +11,6 @@
 
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "port/pg_bswap.h"
 #include "utils/xid8.h"

@@ -7,9 +7,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
-
 #include "../rows/rows.h"
 #include "columns.h"
 #include "registry.h"

@@ -42,7 +42,7 @@ extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern void tq_queue_changed(int32 queue);
 extern void tq_queues_forget(TimestampTz before);
 
-/* ---- settings_json.c: reads policies and settings of queues from JSON ---- */
+/* ---- queue_settings_table.c: what queues are set to ---- */
 
 typedef struct TqGivenPolicy
 {
@@ -59,7 +59,6 @@ extern const char *tq_policy_parse_stored(const Jsonb *json,
 										  TqGivenPolicy *given);
 extern Jsonb *tq_policy_without_keys(Jsonb *policy);
 extern Jsonb *tq_policy_with_keys(Jsonb *stored, char *const *keys);
-extern Jsonb *tq_policy_of_default(Jsonb *policy);
 extern Jsonb *tq_policy_with_default(Jsonb *own, Jsonb *stored_default);
 extern bool tq_policy_has_default(const Jsonb *stored);
 extern Jsonb *tq_policy_own(Jsonb *stored);
@@ -77,16 +76,6 @@ typedef struct TqGivenSettings
 extern const char *tq_queue_settings_parse(const Jsonb *json,
 										   TqGivenSettings *given);
 
-/* ---- policy_table.c: policies, interned as they were given ---- */
-
-extern int32 tq_policy_intern(Jsonb *policy);
-extern const TqPolicy *tq_policy_get(int32 id);
-extern Jsonb *tq_policy_json(int32 id);
-extern int32 *tq_policies_that_retain(int *found);
-extern int64 tq_policy_longest_claim(void);
-
-/* ---- queue_settings_table.c: what queues are set to ---- */
-
 extern void tq_queue_settings_changed(void);
 extern void tq_queue_settings_reload(void);
 extern const TqQueueSettings *tq_queue_settings(int32 queue);
@@ -98,6 +87,14 @@ extern Jsonb *tq_queue_settings_policy(const char *queue);
 extern TqRetention tq_queue_settings_shortest(TqRetention kept);
 extern int32 *tq_queue_settings_with_rate(int *found);
 extern int64 tq_queue_settings_longest_claim(void);
+
+/* ---- policy_table.c: policies, interned as they were given ---- */
+
+extern int32 tq_policy_intern(Jsonb *policy);
+extern const TqPolicy *tq_policy_get(int32 id);
+extern Jsonb *tq_policy_json(int32 id);
+extern int32 *tq_policies_that_retain(int *found);
+extern int64 tq_policy_longest_claim(void);
 
 /* ---- worker_table.c: task workers, interned per queue ---- */
 

@@ -9,8 +9,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
 #include "columns.h"

@@ -31,7 +31,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/rangetypes.h"

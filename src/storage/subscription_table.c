@@ -14,11 +14,8 @@
 
 #include "access/sysattr.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "storage/lock.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 
 #include "../rows/rows.h"

@@ -313,8 +313,6 @@ typedef struct TqHistoryRun
 	char *worker_id;
 } TqHistoryRun;
 
-extern void tq_unscheduled_read(TupleTableSlot *slot, TqRun *run);
-extern bool tq_run_may_be_left(const TqRun *run);
 extern bool tq_run_peek(int64 task, TqRun *run);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern bool tq_run_lock_row(int64 task, int run_id);
@@ -344,8 +342,6 @@ extern TqUnresolvedRow *tq_unresolved_page(const TqUnresolvedFilter *filter,
 										   TqTaskLocation location,
 										   int priority, int64 after, int max,
 										   int *found);
-
-/* ---- task_lock.c: locks the current rows of many tasks ---- */
 
 /* A task that was locked after waiting. */
 typedef struct TqTaskLock

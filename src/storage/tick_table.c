@@ -44,8 +44,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"

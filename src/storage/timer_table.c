@@ -40,8 +40,6 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 
 #include "columns.h"

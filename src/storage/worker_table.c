@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 
 #include "../rows/rows.h"

@@ -18,7 +18,6 @@
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "storage/sinval.h"
 #include "utils/lsyscache.h"

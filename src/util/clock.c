@@ -9,10 +9,7 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/datetime.h"
-#include "utils/timestamp.h"
 
 #include "util.h"
 

@@ -19,7 +19,6 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"

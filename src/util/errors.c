@@ -9,7 +9,6 @@
 
 #include "access/xact.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/resowner.h"
 
 #include "util.h"

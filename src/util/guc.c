@@ -10,11 +10,8 @@
 
 #include <limits.h>
 
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
-#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "util.h"

@@ -3,20 +3,18 @@
  *	  Writes and reads text of lines whose fields are separated by tabs,
  *	  and bytes of jsonb values in it.
  *
- * Such text goes between a router and its shards (src/api/lines_api.c).  No field
+ * Such text goes between a router and its shards (src/api/worker_api.c).  No field
  * has a tab or a newline of its own: JSON escapes both, and names and ids have
  * none.
  *
  * The bytes of a jsonb value go with it as text.  A router has payloads from its
  * shards.  To print one as JSON and to read it again costs several times as much
  * as to copy it.  The router checks the bytes
- * (src/extras/router/jsonb_bytes.c).
+ * (src/extras/router/router_lines.c).
  */
 #include "postgres.h"
 
 #include <ctype.h>
-
-#include "utils/builtins.h"
 
 #include "util.h"
 

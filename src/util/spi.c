@@ -43,17 +43,13 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "storage/sinval.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
 /* Before 16 a header that this one includes has a pointer without prototype. */
 #pragma GCC diagnostic push

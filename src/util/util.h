@@ -11,13 +11,17 @@
 
 #include "access/transam.h"
 #include "access/xlogdefs.h"
+#include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/snapshot.h"
+#include "utils/timestamp.h"
 
 /* ---- guc.c: settings of tq, and which a connection may give ---- */
 
@@ -164,8 +168,6 @@ extern bool tq_slug_is_random(const TqSlug *slug);
 extern void tq_slug_set_version(TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
 extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
-
-/* ---- stable_slugid.c: slugids that are made of names ---- */
 
 extern void tq_slug_of_name(const char *utf8_name, TqSlug *slug);
 

@@ -15,7 +15,7 @@
 
 #include "../../core/types.h"
 
-/* ---- state_style.c: how pictures show the state of a task ---- */
+/* ---- label.c: text of users, made safe to show and escaped ---- */
 
 /*
  * Each state differs in more than its colour: in a terminal by a mark,
@@ -33,8 +33,6 @@ typedef struct TqStateStyle
 } TqStateStyle;
 
 extern const TqStateStyle tq_state_styles[TQ_STATES];
-
-/* ---- label.c: text of users, made safe to show and escaped ---- */
 
 extern char *tq_label(const char *text, int max);
 extern char *tq_label_lines(const char *text, int max);
@@ -112,7 +110,8 @@ typedef struct TqLayout
 	double rows;
 } TqLayout;
 
-extern TqLayout *tq_layout(const TqGraph *graph);
+extern void tq_graph_svg(StringInfo out, const TqGraph *graph,
+						 const char *title);
 
 /* ---- svg.c: elements, style and legend of pictures in SVG ---- */
 
@@ -126,11 +125,6 @@ extern void tq_svg_text(StringInfo out, double x, double y, const char *class,
 extern void tq_svg_box(StringInfo out, double x, double y, double width,
 					   double height, TqState state);
 extern void tq_svg_legend(StringInfo out, int x, int y);
-
-/* ---- graph_svg.c: a graph as an SVG of a page ---- */
-
-extern void tq_graph_svg(StringInfo out, const TqGraph *graph,
-						 const char *title);
 
 /* ---- graph_text.c: a graph for a terminal, for Graphviz, for Mermaid ---- */
 
@@ -201,19 +195,12 @@ typedef struct TqGroupPage
 
 extern void tq_page_html(StringInfo out, const TqGroupPage *page);
 
-/* ---- group_graph.c: reads the rows of a task group, for all of these ---- */
+/* ---- tq_picture.c: reads the rows of a task group, for all of these ---- */
 
 typedef struct TqGroupPicture
 {
 	TqGraph graph;
 	int64 *ids; /* of the tasks, in order; the nodes have the same indexes */
 } TqGroupPicture;
-
-extern void tq_group_graph(ArrayType *tasks, ArrayType *dependencies,
-						   TqGroupPicture *picture);
-extern void tq_group_gantt(ArrayType *runs, const TqGroupPicture *picture,
-						   TqGantt *gantt);
-extern void tq_group_faults(ArrayType *faults, const TqGroupPicture *picture,
-							TqGroupPage *page);
 
 #endif /* TQ_PICTURE_H */

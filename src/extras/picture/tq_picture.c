@@ -14,11 +14,339 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/typcache.h"
 
+#include "../../core/names.h"
 #include "picture.h"
+
+/*
+ * ---- rows of a group: a graph, runs and failures ----
+ *
+ * A row is a composite value, of the types of src/sql/pictures.sql.  A task of
+ * another group is not shown, as the caller may have no right to read it; a
+ * node says how many of its dependencies are outside.
+ */
+
+/* Characters of a label. */
+#define LABEL_MAX 60
+#define ERROR_MAX 1000
+
+/* ---- rows ---- */
+
+/* Columns of tq_internal.drawn_task. */
+enum
+{
+	TASK_ID,
+	TASK_NAME,
+	TASK_STATE,
+	TASK_REASON,
+	TASK_RUN_ID,
+	TASK_IS_DELAYED,
+	TASK_NEEDED,
+	TASK_PROGRESS = TASK_NEEDED,
+	TASK_RESOLVED,
+	TASK_COLUMNS
+};
+
+/* Columns of tq_internal.drawn_run. */
+enum
+{
+	RUN_TASK,
+	RUN_ID,
+	RUN_STATE,
+	RUN_REASON,
+	RUN_CLAIMABLE,
+	RUN_NEEDED,
+	RUN_STARTED = RUN_NEEDED,
+	RUN_RESOLVED,
+	RUN_WORKER,
+	RUN_COLUMNS
+};
+
+/* Columns of tq_internal.drawn_fault. */
+enum
+{
+	FAULT_TASK_ID,
+	FAULT_NAME,
+	FAULT_QUEUE,
+	FAULT_STATE,
+	FAULT_REASON,
+	FAULT_RUNS,
+	FAULT_RESOLVED,
+	FAULT_NEEDED,
+	FAULT_WORKER = FAULT_NEEDED,
+	FAULT_ERROR,
+	FAULT_COLUMNS
+};
+
+#define MAX_COLUMNS 10
+
+StaticAssertDecl(TASK_COLUMNS <= MAX_COLUMNS && RUN_COLUMNS <= MAX_COLUMNS &&
+					 FAULT_COLUMNS <= MAX_COLUMNS,
+				 "MAX_COLUMNS is too small");
+
+/* Rows of an array, and the one that was read last. */
+typedef struct Rows
+{
+	TupleDesc desc;
+	Datum *rows;
+	int n;
+	int needed; /* of the columns, so many are never NULL */
+	Datum values[MAX_COLUMNS];
+	bool nulls[MAX_COLUMNS];
+} Rows;
+
+/* Opens an array of rows, of that many columns. */
+static void
+open_rows(Rows *rows, ArrayType *array, int columns, int needed)
+{
+	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_DOUBLE,
+					  &rows->rows, NULL, &rows->n);
+	rows->desc = lookup_rowtype_tupdesc_copy(ARR_ELEMTYPE(array), -1);
+	rows->needed = needed;
+	if (rows->desc->natts != columns)
+		elog(ERROR, "a row that is drawn has %d columns", rows->desc->natts);
+}
+
+/* Reads a row. */
+static void
+group_graph_read_row(Rows *rows, int n)
+{
+	HeapTupleHeader header = DatumGetHeapTupleHeader(rows->rows[n]);
+	HeapTupleData row = {.t_len = HeapTupleHeaderGetDatumLength(header),
+						 .t_data = header};
+
+	heap_deform_tuple(&row, rows->desc, rows->values, rows->nulls);
+	for (int i = 0; i < rows->needed; i++)
+	{
+		if (rows->nulls[i])
+			elog(ERROR, "column %d of a row that is drawn is NULL", i + 1);
+	}
+}
+
+/* Returns a column as a label; NULL: it is NULL. */
+static char *
+group_graph_label_of(const Rows *rows, int column, int max)
+{
+	if (rows->nulls[column])
+		return NULL;
+	return tq_label(TextDatumGetCString(rows->values[column]), max);
+}
+
+static TimestampTz
+group_graph_time_of(const Rows *rows, int column)
+{
+	return rows->nulls[column] ? 0 : DatumGetTimestampTz(rows->values[column]);
+}
+
+static TqState
+state_of(const Rows *rows, int column)
+{
+	int state = DatumGetInt16(rows->values[column]);
+
+	if (state < 0 || state >= TQ_STATES)
+		elog(ERROR, "state %d cannot be drawn", state);
+	return (TqState) state;
+}
+
+static TqResolved
+reason_of(const Rows *rows, int column)
+{
+	int reason = DatumGetInt16(rows->values[column]);
+
+	if (reason < TQ_RESOLVED_NONE || reason > TQ_RESOLVED_LAST)
+		elog(ERROR, "reason %d cannot be drawn", reason);
+	return (TqResolved) reason;
+}
+
+/* ---- the graph ---- */
+
+/* Returns the node of a task. */
+static TqNode
+node_of(const Rows *rows)
+{
+	TqNode node = {.name = group_graph_label_of(rows, TASK_NAME, LABEL_MAX),
+				   .remark = "",
+				   .tasks = 1,
+				   .runs = Max(DatumGetInt16(rows->values[TASK_RUN_ID]), 0)};
+	TqResolved reason = reason_of(rows, TASK_REASON);
+
+	node.count[state_of(rows, TASK_STATE)] = 1;
+	if (DatumGetBool(rows->values[TASK_IS_DELAYED]))
+		node.remark = "delayed";
+	else if (reason != TQ_RESOLVED_NONE && reason != TQ_RESOLVED_COMPLETED &&
+			 reason != TQ_RESOLVED_FAILED)
+		node.remark = tq_resolved_name(reason);
+	else if (!rows->nulls[TASK_PROGRESS])
+		node.remark = group_graph_label_of(rows, TASK_PROGRESS, LABEL_MAX);
+	return node;
+}
+
+/* Returns the index of a task, or -1 if it is not in the group. */
+static int
+index_of_task(const TqGroupPicture *picture, int64 task)
+{
+	int low = 0;
+	int high = picture->graph.nnodes - 1;
+
+	while (low <= high)
+	{
+		int middle = (low + high) / 2;
+		int64 id = picture->ids[middle];
+
+		if (id == task)
+			return middle;
+		if (id < task)
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	return -1;
+}
+
+/*
+ * Adds the dependencies of a group to its graph: pairs of the task that
+ * depends, and that on which it does.
+ */
+static void
+add_edges(ArrayType *dependencies, TqGroupPicture *picture)
+{
+	TqGraph *graph = &picture->graph;
+	int n = ArrayGetNItems(ARR_NDIM(dependencies), ARR_DIMS(dependencies)) / 2;
+	int64 *pairs = (int64 *) ARR_DATA_PTR(dependencies);
+
+	if (array_contains_nulls(dependencies))
+		elog(ERROR, "a dependency that is drawn is NULL");
+	graph->edges = palloc(sizeof(TqGraphEdge) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		int to = index_of_task(picture, pairs[2 * i]);
+		int from = index_of_task(picture, pairs[2 * i + 1]);
+
+		if (to < 0)
+			continue;
+		if (from < 0)
+			graph->nodes[to].outside++;
+		else if (from == to)
+			graph->nodes[to].is_held |=
+				graph->nodes[to].count[TQ_STATE_UNSCHEDULED] > 0;
+		else
+			graph->edges[graph->nedges++] = (TqGraphEdge){from, to, 1};
+	}
+}
+
+/* Reads the graph of a group; the tasks are in order of their ids. */
+static void
+group_graph(ArrayType *tasks, ArrayType *dependencies, TqGroupPicture *picture)
+{
+	TqGraph *graph = &picture->graph;
+	Rows rows;
+
+	memset(picture, 0, sizeof(TqGroupPicture));
+	open_rows(&rows, tasks, TASK_COLUMNS, TASK_NEEDED);
+	graph->nnodes = graph->tasks = rows.n;
+	graph->nodes = palloc(sizeof(TqNode) * Max(rows.n, 1));
+	picture->ids = palloc(sizeof(int64) * Max(rows.n, 1));
+	for (int i = 0; i < rows.n; i++)
+	{
+		group_graph_read_row(&rows, i);
+		picture->ids[i] = DatumGetInt64(rows.values[TASK_ID]);
+		graph->nodes[i] = node_of(&rows);
+		graph->count[state_of(&rows, TASK_STATE)]++;
+	}
+	add_edges(dependencies, picture);
+	tq_graph_finish(graph);
+}
+
+/* ---- runs and failures ---- */
+
+/* Returns the bar of a run of a task. */
+static TqBar
+bar_of(const Rows *rows, const TqNode *task)
+{
+	TqState state = state_of(rows, RUN_STATE);
+
+	return (
+		TqBar){.worker = group_graph_label_of(rows, RUN_WORKER, 2 * LABEL_MAX),
+			   .name = task->name,
+			   .progress = state == TQ_STATE_RUNNING ? task->remark : "",
+			   .run_id = DatumGetInt16(rows->values[RUN_ID]),
+			   .state = state,
+			   .reason = tq_resolved_name(reason_of(rows, RUN_REASON)),
+			   .claimable = group_graph_time_of(rows, RUN_CLAIMABLE),
+			   .started = group_graph_time_of(rows, RUN_STARTED),
+			   .resolved = group_graph_time_of(rows, RUN_RESOLVED)};
+}
+
+/* Reads the runs of a group whose tasks were read. */
+static void
+group_gantt(ArrayType *runs, const TqGroupPicture *picture, TqGantt *gantt)
+{
+	Rows rows;
+
+	open_rows(&rows, runs, RUN_COLUMNS, RUN_NEEDED);
+	gantt->bars = palloc(sizeof(TqBar) * Max(rows.n, 1));
+	gantt->nbars = 0;
+	for (int i = 0; i < rows.n; i++)
+	{
+		int task;
+
+		group_graph_read_row(&rows, i);
+		task = index_of_task(picture, DatumGetInt64(rows.values[RUN_TASK]));
+		if (task >= 0)
+			gantt->bars[gantt->nbars++] = bar_of(&rows,
+												 &picture->graph.nodes[task]);
+	}
+}
+
+static TqFault
+group_graph_fault_of(const Rows *rows)
+{
+	TqFault fault = {.task_id = TextDatumGetCString(
+						 rows->values[FAULT_TASK_ID]),
+					 .name = group_graph_label_of(rows, FAULT_NAME, LABEL_MAX),
+					 .queue = TextDatumGetCString(rows->values[FAULT_QUEUE]),
+					 .state = state_of(rows, FAULT_STATE),
+					 .reason = tq_resolved_name(reason_of(rows, FAULT_REASON)),
+					 .runs = DatumGetInt32(rows->values[FAULT_RUNS]),
+					 .resolved = group_graph_time_of(rows, FAULT_RESOLVED),
+					 .worker = group_graph_label_of(rows, FAULT_WORKER,
+													2 * LABEL_MAX)};
+
+	if (fault.reason == NULL)
+		elog(ERROR, "a failure that is drawn has no reason");
+	if (!rows->nulls[FAULT_ERROR])
+		fault.error =
+			tq_label_lines(TextDatumGetCString(rows->values[FAULT_ERROR]),
+						   ERROR_MAX);
+	return fault;
+}
+
+/* Reads the last failures of a group, for its report, in the order given. */
+static void
+group_faults(ArrayType *faults, const TqGroupPicture *picture,
+			 TqGroupPage *page)
+{
+	Rows rows;
+
+	open_rows(&rows, faults, FAULT_COLUMNS, FAULT_NEEDED);
+	page->all_faults = picture->graph.count[TQ_STATE_FAILED] +
+					   picture->graph.count[TQ_STATE_EXCEPTION];
+	page->nfaults = rows.n;
+	page->faults = palloc(sizeof(TqFault) * Max(rows.n, 1));
+	for (int i = 0; i < rows.n; i++)
+	{
+		group_graph_read_row(&rows, i);
+		page->faults[i] = group_graph_fault_of(&rows);
+	}
+}
+
+/* ---- functions ---- */
 
 PG_MODULE_MAGIC;
 
@@ -51,8 +379,7 @@ tq_picture_draw(FunctionCallInfo fcinfo,
 	TqGroupPicture picture;
 	StringInfoData out;
 
-	tq_group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3),
-				   &picture);
+	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
 	initStringInfo(&out);
 	append(&out, tq_graph_collapse(&picture.graph, PG_GETARG_INT32(1)), title);
 	return text_of(&out);
@@ -93,9 +420,8 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 					 .is_alone = true};
 	StringInfoData out;
 
-	tq_group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3),
-				   &picture);
-	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(4), &picture, &gantt);
+	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
+	group_gantt(PG_GETARG_ARRAYTYPE_P(4), &picture, &gantt);
 	initStringInfo(&out);
 	tq_gantt_svg(&out, &gantt);
 	return text_of(&out);
@@ -121,10 +447,9 @@ tq_draw_report(PG_FUNCTION_ARGS)
 			PG_RETURN_NULL();
 	}
 	gantt.now = page.now = PG_GETARG_TIMESTAMPTZ(8);
-	tq_group_graph(PG_GETARG_ARRAYTYPE_P(4), PG_GETARG_ARRAYTYPE_P(5),
-				   &picture);
-	tq_group_gantt(PG_GETARG_ARRAYTYPE_P(6), &picture, &gantt);
-	tq_group_faults(PG_GETARG_ARRAYTYPE_P(7), &picture, &page);
+	group_graph(PG_GETARG_ARRAYTYPE_P(4), PG_GETARG_ARRAYTYPE_P(5), &picture);
+	group_gantt(PG_GETARG_ARRAYTYPE_P(6), &picture, &gantt);
+	group_faults(PG_GETARG_ARRAYTYPE_P(7), &picture, &page);
 	page.task_group_id = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	page.sealed = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
 	page.outcome = PG_ARGISNULL(3) ? NULL

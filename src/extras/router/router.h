@@ -10,15 +10,12 @@
 
 #include "../../util/util.h"
 
-/* ---- map_lock.c: the lock of a router's map ---- */
+/* ---- tq_shard.c: the lock of a router's map ---- */
 
-extern void tq_router_map_init(void);
 extern bool tq_router_map_lock(bool over_commits);
 extern void tq_router_map_unlock(void);
 
-/* ---- jsonb_bytes.c: jsonb values whose bytes a shard has sent ---- */
-
-extern Jsonb *tq_router_jsonb_of_hex(const char *hex);
+/* ---- router_lines.c: jsonb values whose bytes a shard has sent ---- */
 
 /* ---- router_api.c: what a session of a router knows of tasks ---- */
 

@@ -12,12 +12,9 @@
 #include "catalog/pg_type_d.h"
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
-#include "miscadmin.h"
 #include "storage/lock.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "../../util/compat.h"
 #include "router.h"

@@ -1,13 +1,39 @@
 /*
- * queue_settings_api.c
- *	  What the bodies of functions about settings of queues call
- *	  (src/sql/settings.sql, doc/spec/policy.md 6).
+ * queue_api.c
+ *	  Functions about queues: counts (doc/spec/taskcluster.md 2.16), settings,
+ *	  buckets.
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
+#include "utils/xid8.h"
 
-#include "../lifecycle/lifecycle.h"
+#include "api.h"
+
+PG_FUNCTION_INFO_V1(tq_task_queue_counts);
+
+/*
+ * task_queue_counts(task_queue_id text) -> {..., pendingTasks, claimedTasks}
+ */
+Datum
+tq_task_queue_counts(PG_FUNCTION_ARGS)
+{
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
+	TimestampTz now = tq_clock_now();
+	int32 queue;
+	Jsonb *result;
+
+	tq_call_begin(true);
+	tq_access_require(tq_need_all(2, tq_need("queue:pending-count:%s", name),
+								  tq_need("queue:claimed-count:%s", name)));
+	queue = tq_queue_find(name);
+	result = tq_spi_keep(
+		tq_counts_json(name, queue == 0 ? 0 : tq_count_pending(queue, now),
+					   queue == 0 ? 0 : tq_count_claimed(queue, now)));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* ---- settings: what src/sql/settings.sql calls (doc/spec/policy.md 6) ---- */
 
 PG_FUNCTION_INFO_V1(tq_sql_check_settings);
 PG_FUNCTION_INFO_V1(tq_sql_settings_changed);
@@ -73,4 +99,27 @@ tq_sql_settings_changed(PG_FUNCTION_ARGS)
 	tq_wait_note_opened(queue);
 	tq_spi_end_part();
 	PG_RETURN_VOID();
+}
+
+/* ---- buckets ---- */
+
+PG_FUNCTION_INFO_V1(tq_buckets_settled);
+
+/*
+ * buckets_settled(xid xid8) -> whether every transaction has ended that may have
+ * used the buckets before set_buckets() returned that xid; it is asked again
+ * until it is.  TQ409 if that transaction was rolled back (16.4).
+ */
+Datum
+tq_buckets_settled(PG_FUNCTION_ARGS)
+{
+	bool is_settled;
+
+	if (PG_ARGISNULL(0))
+		tq_error_null("xid");
+	tq_call_begin(false);
+	tq_access_require(tq_need("*"));
+	is_settled = tq_shard_is_settled(PG_GETARG_FULLTRANSACTIONID(0));
+	tq_call_end();
+	PG_RETURN_BOOL(is_settled);
 }
