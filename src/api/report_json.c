@@ -280,25 +280,6 @@ report_json_read_credentials(const TqJsonReader *reader)
 	return credentials;
 }
 
-static void
-report_json_read_retry(const TqJsonReader *reader, TqReport *report)
-{
-	const JsonbValue *delay = value_at(reader, KEY_RETRY_DELAY);
-	const char *fault;
-
-	report->has_retry_delay = delay != NULL;
-	if (delay != NULL)
-	{
-		fault = tq_duration_parse(delay, &report->retry_delay);
-		if (fault != NULL)
-			report_json_refuse(reader, KEY_RETRY_DELAY, fault);
-	}
-	report->has_retries_left = value_at(reader, KEY_RETRIES_LEFT) != NULL;
-	if (report->has_retries_left)
-		report->retries_left =
-			report_json_read_number(reader, KEY_RETRIES_LEFT, tq_max_runs - 1);
-}
-
 /*
  * Refuses a key that does not belong to the reason, as the functions for one
  * run do not have that argument.
@@ -334,6 +315,8 @@ report_json_read_report(const JsonbValue *value, int element, TqReport *report)
 						   .refuse = refuse_key,
 						   .owner = &element};
 	JsonbValue unknown;
+	const JsonbValue *delay;
+	const char *fault;
 
 	if (!tq_json_is_object(value))
 		refuse_element(element, "is not an object");
@@ -351,7 +334,19 @@ report_json_read_report(const JsonbValue *value, int element, TqReport *report)
 	report->result = read_result(&reader);
 	report->error = read_error(&reader);
 	report->credentials = report_json_read_credentials(&reader);
-	report_json_read_retry(&reader, report);
+	delay = value_at(&reader, KEY_RETRY_DELAY);
+	report->has_retry_delay = delay != NULL;
+	if (delay != NULL)
+	{
+		fault = tq_duration_parse(delay, &report->retry_delay);
+		if (fault != NULL)
+			report_json_refuse(&reader, KEY_RETRY_DELAY, fault);
+	}
+	report->has_retries_left = value_at(&reader, KEY_RETRIES_LEFT) != NULL;
+	if (report->has_retries_left)
+		report->retries_left = report_json_read_number(&reader,
+													   KEY_RETRIES_LEFT,
+													   tq_max_runs - 1);
 	report->is_checked = true;
 }
 

@@ -33,7 +33,7 @@ typedef struct TqMaintenanceOrder
 
 extern PGDLLEXPORT void tq_maintenance_worker_main(Datum arg);
 
-/* ---- maintenance.c: the steps, batches of them, and when one is due ---- */
+/* ---- bisect.c: the steps, and how one goes on when it fails for a task ---- */
 
 /*
  * Steps in the order in which a pass takes them.  Their names are stored
@@ -61,6 +61,30 @@ typedef enum TqStep
 #define TQ_STEPS 15
 
 extern const char *tq_step_name(TqStep step);
+
+/* Tasks for which a step is due. */
+typedef struct TqWork
+{
+	TqStep step;
+	const int64 *tasks;
+	int n;
+	const TqPending *
+		rows; /* the rows of tq_internal.delayed, one for each task; else NULL */
+	TimestampTz due; /* of the last timer that was taken */
+	TimestampTz now;
+	bool *more; /* set when tasks are left to another batch */
+} TqWork;
+
+/* Does a step for these tasks; returns how many it changed. */
+typedef int64 (*TqRunStep)(const TqWork *work);
+
+extern void tq_bisect_postpone(const TqWork *work, int task,
+							   const ErrorData *error);
+extern int64 tq_bisect(const TqWork *work, TqRunStep run);
+extern int64 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now,
+							 bool *more);
+
+/* ---- maintenance.c: batches of the steps, and when one is due ---- */
 
 /* Result of a batch. */
 typedef struct TqBatch
@@ -92,30 +116,6 @@ extern TimestampTz tq_maintenance_count_due(TimestampTz now);
 extern TimestampTz tq_maintenance_next_due(TqScanPositions *positions);
 
 extern void tq_count_pass(void);
-
-/* ---- bisect.c: keeps a step going when it fails for some tasks ---- */
-
-/* Tasks for which a step is due. */
-typedef struct TqWork
-{
-	TqStep step;
-	const int64 *tasks;
-	int n;
-	const TqPending *
-		rows; /* the rows of tq_internal.delayed, one for each task; else NULL */
-	TimestampTz due; /* of the last timer that was taken */
-	TimestampTz now;
-	bool *more; /* set when tasks are left to another batch */
-} TqWork;
-
-/* Does a step for these tasks; returns how many it changed. */
-typedef int64 (*TqRunStep)(const TqWork *work);
-
-extern void tq_bisect_postpone(const TqWork *work, int task,
-							   const ErrorData *error);
-extern int64 tq_bisect(const TqWork *work, TqRunStep run);
-extern int64 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now,
-							 bool *more);
 
 /* ---- sweep_pass.c: deletes tasks whose retention is over ---- */
 

@@ -174,27 +174,6 @@ take_wishes(void)
  * Maintenance workers that have ended.
  */
 
-/* Decides when to start a maintenance worker again, by how it has ended. */
-static void
-plan_restart(Database *database, const TqMaintenanceSlotView *view)
-{
-	int64 delay = 0;
-
-	switch (view->how)
-	{
-		case TQ_EXIT_ABSENT:
-			return;
-		case TQ_EXIT_REQUESTED:
-			break;
-		case TQ_EXIT_FAILED:
-			database->failures = view->settled ? 0 : database->failures + 1;
-			delay = Min(RETRY_MS << Min(database->failures, 6), RETRY_MAX_MS);
-			break;
-	}
-	database->wanted = true;
-	database->not_before = tq_clock_add_ms(tq_clock_now(), delay);
-}
-
 /*
  * Frees the slot of a maintenance worker that has ended.  Where there is a
  * handle, the postmaster says whether it has: only then is the process free
@@ -207,6 +186,7 @@ reap(Database *database)
 	bool gone = database->handle != NULL &&
 				GetBackgroundWorkerPid(database->handle, &pid) == BGWH_STOPPED;
 	TqMaintenanceSlotView view = tq_maintenance_slot_view(database->slot);
+	int64 delay;
 
 	if (!gone && (database->handle != NULL || !view.ended))
 		return;
@@ -215,7 +195,21 @@ reap(Database *database)
 	if (database->handle != NULL)
 		pfree(database->handle);
 	database->handle = NULL;
-	plan_restart(database, &view);
+	/* Decide when to start a maintenance worker again, by how it has ended. */
+	delay = 0;
+	switch (view.how)
+	{
+		case TQ_EXIT_ABSENT:
+			return;
+		case TQ_EXIT_REQUESTED:
+			break;
+		case TQ_EXIT_FAILED:
+			database->failures = view.settled ? 0 : database->failures + 1;
+			delay = Min(RETRY_MS << Min(database->failures, 6), RETRY_MAX_MS);
+			break;
+	}
+	database->wanted = true;
+	database->not_before = tq_clock_add_ms(tq_clock_now(), delay);
 }
 
 /*

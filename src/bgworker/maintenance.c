@@ -51,38 +51,6 @@
 #include "../operations/operations.h"
 #include "bgworker.h"
 
-/* ---- the steps and their names ---- */
-
-static const char *const names[] = {
-	[TQ_STEP_PUBLISH] = "publish",
-	[TQ_STEP_DEADLINE] = "deadline",
-	[TQ_STEP_TOTAL_TIMEOUT] = "total-timeout",
-	[TQ_STEP_RUN_TIMEOUT] = "run-timeout",
-	[TQ_STEP_PENDING_TIMEOUT] = "pending-timeout",
-	[TQ_STEP_CLAIM_EXPIRED] = "claim-expired",
-	[TQ_STEP_DELAYED] = "delayed",
-	[TQ_STEP_ADMIT] = "admit",
-	[TQ_STEP_REORDER] = "reorder",
-	[TQ_STEP_CANCEL] = "cancel",
-	[TQ_STEP_CALLBACK] = "callback",
-	[TQ_STEP_POSTPONED] = "postponed",
-	[TQ_STEP_EXPIRE] = "expired",
-	[TQ_STEP_SWEEP] = "sweep",
-	[TQ_STEP_RETAIN] = "retain",
-};
-
-StaticAssertDecl(lengthof(names) == TQ_STEPS, "a name for each step");
-
-/*
- * Returns the name of a step, which upkeep() shows and tq_internal.postponed
- * stores.
- */
-const char *
-tq_step_name(TqStep step)
-{
-	return names[step];
-}
-
 /*
  * ---- counters in shared memory ----
  *
@@ -562,33 +530,6 @@ cancel_rest(const TqWork *work)
 /* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
 
 /*
- * Inserts timers for running runs whose claims have not expired.  A row that
- * tasks share may be due early, unless it is for the end of claims.
- */
-static void
-check_later(const TqRun *runs, int n, TimestampTz now)
-{
-	TqTimerEntry *checks = palloc(sizeof(TqTimerEntry) * Max(n, 1));
-	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * Max(n, 1));
-	int nchecks = 0;
-	int nends = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		const TqRun *run = &runs[i];
-		TimestampTz due = tq_policy_check_claim(run->started, run->taken_until,
-												now);
-
-		if (due < run->taken_until)
-			checks[nchecks++] = (TqTimerEntry){due, run->task};
-		else
-			ends[nends++] = (TqTimerEntry){due, run->task};
-	}
-	tq_timers_insert_early(TQ_TIMER_CLAIM, checks, nchecks, TQ_EARLY_MS);
-	tq_timers_insert(TQ_TIMER_CLAIM, ends, nends);
-}
-
-/*
  * Resolves those of the tasks' runs whose claim has expired.  Tasks that could
  * not be locked are looked at again soon, and running ones before their claim
  * expires.
@@ -598,9 +539,33 @@ expire_claims(const TqWork *work)
 {
 	TqLockedTasks locked;
 	int64 ended;
+	TqTimerEntry *checks;
+	TqTimerEntry *ends;
+	int nchecks;
+	int nends;
 
 	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
-	check_later(locked.claims, locked.nclaims, work->now);
+	/*
+	 * Insert timers for running runs whose claims have not expired.  A row
+	 * that tasks share may be due early, unless it is for the end of claims.
+	 */
+	checks = palloc(sizeof(TqTimerEntry) * Max(locked.nclaims, 1));
+	ends = palloc(sizeof(TqTimerEntry) * Max(locked.nclaims, 1));
+	nchecks = 0;
+	nends = 0;
+	for (int i = 0; i < locked.nclaims; i++)
+	{
+		const TqRun *run = &locked.claims[i];
+		TimestampTz due = tq_policy_check_claim(run->started, run->taken_until,
+												work->now);
+
+		if (due < run->taken_until)
+			checks[nchecks++] = (TqTimerEntry){due, run->task};
+		else
+			ends[nends++] = (TqTimerEntry){due, run->task};
+	}
+	tq_timers_insert_early(TQ_TIMER_CLAIM, checks, nchecks, TQ_EARLY_MS);
+	tq_timers_insert(TQ_TIMER_CLAIM, ends, nends);
 	ended = tq_transitions_end(&locked, TQ_EVENT_CLAIM_EXPIRED, TQ_TIMER_CLAIM,
 							   work->now);
 	(void) end_inherited(locked.tasks, locked.n, work->now);

@@ -150,28 +150,6 @@ tq_sweep_run(const TqWork *work)
 	return tq_sweep_delete_ids(&rule, work->tasks, work->n, work->now);
 }
 
-/* Removes the tasks that are postponed; returns how many are left. */
-static int
-leave_postponed(TqTask *tasks, int n)
-{
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	int64 *postponed;
-	int npostponed;
-	int left = 0;
-
-	for (int i = 0; i < n; i++)
-		ids[i] = tasks[i].id;
-	postponed = tq_postponed_among(ids, n, tq_step_name(TQ_STEP_SWEEP),
-								   &npostponed);
-	for (int i = 0; i < n; i++)
-	{
-		if (bsearch(&ids[i], postponed, npostponed, sizeof(int64),
-					tq_compare_ids) == NULL)
-			tasks[left++] = tasks[i];
-	}
-	return left;
-}
-
 /* Deletes these tasks except those that fail; returns how many. */
 static int
 bisect_tasks(const TqTask *tasks, int n, TimestampTz now)
@@ -201,7 +179,25 @@ delete_some(bool bisect, TimestampTz now, bool *more)
 								  more);
 
 	if (n > 0)
-		n = leave_postponed(tasks, n);
+	{
+		int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+		int64 *postponed;
+		int npostponed;
+		int left = 0;
+
+		/* Leave out the tasks that are postponed. */
+		for (int i = 0; i < n; i++)
+			ids[i] = tasks[i].id;
+		postponed = tq_postponed_among(ids, n, tq_step_name(TQ_STEP_SWEEP),
+									   &npostponed);
+		for (int i = 0; i < n; i++)
+		{
+			if (bsearch(&ids[i], postponed, npostponed, sizeof(int64),
+						tq_compare_ids) == NULL)
+				tasks[left++] = tasks[i];
+		}
+		n = left;
+	}
 	if (bisect)
 		pass.after = after;
 	deleted = bisect && n > 0 ? bisect_tasks(tasks, n, now)

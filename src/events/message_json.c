@@ -253,21 +253,6 @@ address_task(const TqSource *source, TqAddress *address)
 	return true;
 }
 
-/*
- * Addresses a message about a group whose only task has the same id.  Such a
- * group has no row; its task has all that the message contains.
- */
-static bool
-address_lone_group(const TqSource *source, TqAddress *address)
-{
-	if (!address_task(source, address))
-		return false;
-	address->routing_key =
-		group_key(tq_slug_text(&address->task->named.group_slug),
-				  address->task->named.scheduler_id);
-	return true;
-}
-
 static Jsonb *
 lone_group_payload(const TqNamedTask *named)
 {
@@ -299,7 +284,19 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 		case TQ_EXCHANGE_TASK_GROUP_SEALED:
 		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
 			if (message->detail == NULL)
-				return address_lone_group(source, address);
+			{
+				/*
+				 * Address a message about a group whose only task has the same id.
+				 * Such a group has no row; its task has all that the message
+				 * contains.
+				 */
+				if (!address_task(source, address))
+					return false;
+				address->routing_key =
+					group_key(tq_slug_text(&address->task->named.group_slug),
+							  address->task->named.scheduler_id);
+				return true;
+			}
 			address->routing_key =
 				group_key(tq_json_get_text(message->detail, "taskGroupId"),
 						  tq_json_get_text(message->detail, "schedulerId"));
@@ -652,33 +649,6 @@ group_of(const TqAddress *address)
 }
 
 /*
- * Returns the payload of NOTIFY with tq.notify_payload = ids: id, exchange, and
- * the task and the run, or the group, that the message is about.  It has no
- * routing key, which names queues and workers.
- */
-static char *
-ids_envelope(const TqAddress *address)
-{
-	StringInfoData text;
-
-	begin_ids(&text, address);
-	if (is_about_group(address->message->exchange))
-	{
-		if (address->routing_key != NULL)
-			appendStringInfo(&text, ", \"taskGroupId\": \"%s\"",
-							 group_of(address));
-	}
-	else if (address->task != NULL)
-		appendStringInfo(&text, ", \"taskId\": \"%s\"",
-						 tq_slug_text(&address->task->named.task.task_id));
-	if (address->message->run_id >= 0 &&
-		!is_about_group(address->message->exchange))
-		appendStringInfo(&text, ", \"runId\": %d", address->message->run_id);
-	appendStringInfoChar(&text, '}');
-	return text.data;
-}
-
-/*
  * Returns the whole message, or only its id, exchange and routing key if it is
  * too large for NOTIFY or cannot be built.
  */
@@ -718,12 +688,36 @@ full_envelope(const TqAddress *address)
 char *
 tq_message_envelope(const TqAddress *address)
 {
+	StringInfoData text;
+
 	switch ((TqNotifyPayload) tq_notify_payload)
 	{
 		case TQ_NOTIFY_FULL:
 			return full_envelope(address);
 		case TQ_NOTIFY_IDS:
-			return ids_envelope(address);
+			/*
+			 * The payload of NOTIFY with tq.notify_payload = ids: id,
+			 * exchange, and the task and the run, or the group, that the
+			 * message is about.  It has no routing key, which names queues and
+			 * workers.
+			 */
+			begin_ids(&text, address);
+			if (is_about_group(address->message->exchange))
+			{
+				if (address->routing_key != NULL)
+					appendStringInfo(&text, ", \"taskGroupId\": \"%s\"",
+									 group_of(address));
+			}
+			else if (address->task != NULL)
+				appendStringInfo(&text, ", \"taskId\": \"%s\"",
+								 tq_slug_text(
+									 &address->task->named.task.task_id));
+			if (address->message->run_id >= 0 &&
+				!is_about_group(address->message->exchange))
+				appendStringInfo(&text, ", \"runId\": %d",
+								 address->message->run_id);
+			appendStringInfoChar(&text, '}');
+			return text.data;
 		case TQ_NOTIFY_OFF:
 			break;
 	}

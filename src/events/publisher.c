@@ -134,17 +134,6 @@ typedef struct Claimable
 	int64 pending;
 } Claimable;
 
-static HTAB *
-begin_claimable(void)
-{
-	HASHCTL control = {.keysize = 2 * NAMEDATALEN,
-					   .entrysize = sizeof(Claimable),
-					   .hcxt = CurrentMemoryContext};
-
-	return hash_create("tq claimable", 64, &control,
-					   HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-}
-
 static void
 count_some(HTAB *claimable, const char *queue, int64 runs)
 {
@@ -357,7 +346,11 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	 uint64 listened)
 {
 	bool queues = (listened & tq_listener_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
-	HTAB *claimable = begin_claimable();
+	HASHCTL control = {.keysize = 2 * NAMEDATALEN,
+					   .entrysize = sizeof(Claimable),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *claimable = hash_create("tq claimable", 64, &control,
+								  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq delivery",
 												 ALLOCSET_DEFAULT_SIZES);

@@ -410,32 +410,6 @@ claimed_of(const TqSetQueue *queues, int n)
 }
 
 /*
- * Asks each of n queues that may have more for as many runs as it lacks of an
- * equal share; the first ones that have it get one more if the runs cannot be
- * shared equally.  Returns how many queues may have more than that.
- */
-static int
-claim_shares(ClaimQueuesTry *try, TqSetQueue *queues, int n, int sharing)
-{
-	int total = try->max - try->found + claimed_of(queues, n);
-	int more = total % sharing;
-	int full = 0;
-
-	for (int i = 0; i < n && try->found < try->max; i++)
-	{
-		TqSetQueue *queue = &queues[(i + try->turn) % n];
-		int wanted = total / sharing + (more > 0 ? 1 : 0) - queue->claimed;
-
-		if (!queue->may_claim || queue->is_empty ||
-			(wanted > 0 && claim_from(try, queue, wanted) < wanted))
-			continue;
-		full++;
-		more -= more > 0 ? 1 : 0;
-	}
-	return full;
-}
-
-/*
  * Claims from n queues that take turns.  What one of them does not give is
  * shared out among those that have more, until there are enough.
  */
@@ -447,7 +421,29 @@ claim_in_turns(ClaimQueuesTry *try, TqSetQueue *queues, int n)
 	for (int i = 0; i < n; i++)
 		sharing += queues[i].may_claim ? 1 : 0;
 	while (sharing > 0 && try->found < try->max)
-		sharing = claim_shares(try, queues, n, sharing);
+	{
+		int total = try->max - try->found + claimed_of(queues, n);
+		int more = total % sharing;
+		int full = 0;
+
+		/*
+		 * Ask each of n queues that may have more for as many runs as it lacks of
+		 * an equal share; the first ones that have it get one more if the runs
+		 * cannot be shared equally.
+		 */
+		for (int i = 0; i < n && try->found < try->max; i++)
+		{
+			TqSetQueue *queue = &queues[(i + try->turn) % n];
+			int wanted = total / sharing + (more > 0 ? 1 : 0) - queue->claimed;
+
+			if (!queue->may_claim || queue->is_empty ||
+				(wanted > 0 && claim_from(try, queue, wanted) < wanted))
+				continue;
+			full++;
+			more -= more > 0 ? 1 : 0;
+		}
+		sharing = full;
+	}
 }
 
 /* Returns how many queues from this one on are of the same element. */
@@ -565,27 +561,6 @@ claim_queues_next_turn(void)
 }
 
 /*
- * Records the worker as active in the queues that are named and have given it
- * nothing.  Inserts no new queue if others have.
- */
-static void
-note_seen(const ClaimQueuesTry *try)
-{
-	int order[TQ_QUEUE_SET_MAX];
-
-	order_by_name(try->set, order);
-	for (int i = 0; i < try->set->n; i++)
-	{
-		const TqSetQueue *queue = &try->set->queues[order[i]];
-
-		if (queue->claimed == 0 && !queue->by_pattern &&
-			(queue->number != 0 || try->found == 0))
-			tq_claim_note_seen(queue->name, try->group, try->id,
-							   tq_clock_now());
-	}
-}
-
-/*
  * Claims up to max runs of the queues of a set.  If there is none, waits until
  * there is one, for at most wait_ms milliseconds.
  */
@@ -600,6 +575,7 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 						  .turn = claim_queues_next_turn(),
 						  .takes_turns = takes_turns};
 	TqSetLists lists;
+	int order[TQ_QUEUE_SET_MAX];
 
 	tq_wait_begin(&try.wait, wait_ms);
 	tq_queue_set_read(set);
@@ -627,7 +603,19 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 	}
 	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);
-	note_seen(&try);
+	/*
+	 * Record the worker as active in the queues that are named and have given
+	 * it nothing.  Inserts no new queue if others have.
+	 */
+	order_by_name(try.set, order);
+	for (int i = 0; i < try.set->n; i++)
+	{
+		const TqSetQueue *queue = &try.set->queues[order[i]];
+
+		if (queue->claimed == 0 && !queue->by_pattern &&
+			(queue->number != 0 || try.found == 0))
+			tq_claim_note_seen(queue->name, try.group, try.id, tq_clock_now());
+	}
 	*found = try.found;
 	return try.claims;
 }

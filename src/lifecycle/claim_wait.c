@@ -119,26 +119,6 @@ claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 	return false;
 }
 
-/* Sleeps and tries until there are runs or the time is over. */
-static void
-claim_wait_claim_in_time(ClaimWaitTry *try)
-{
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
-												 "tq claim wait",
-												 ALLOCSET_DEFAULT_SIZES);
-
-	while (!claim_wait_enter_and_claim(try, memory))
-	{
-		/*
-		 * If the session was woken and the run is gone, it enters the wait
-		 * queue and tries once more before it sleeps.
-		 */
-		if (!tq_wait_tried(&try->wait) &&
-			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
-			break;
-	}
-}
-
 /*
  * Claims for a session that does not wait and has no wake-up to take over: it
  * never enters the wait queue.
@@ -180,7 +160,24 @@ tq_claim_wait(const char *queue, const char *worker_group,
 	{
 		(void) tq_wait_tried(&try.wait);
 		if (wait_ms > 0)
-			claim_wait_claim_in_time(&try);
+		{
+			MemoryContext memory =
+				AllocSetContextCreate(CurrentMemoryContext, "tq claim wait",
+									  ALLOCSET_DEFAULT_SIZES);
+
+			/* Sleep and try until there are runs or the time is over. */
+			while (!claim_wait_enter_and_claim(&try, memory))
+			{
+				/*
+				 * If the session was woken and the run is gone, it enters the wait
+				 * queue and tries once more before it sleeps.
+				 */
+				if (!tq_wait_tried(&try.wait) &&
+					tq_wait_sleep(&try.wait, TQ_WAIT_CLAIM_WORK) ==
+						TQ_WAKEUP_OVER)
+					break;
+			}
+		}
 	}
 	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);

@@ -802,20 +802,6 @@ refuse_state(const TqTask *task, const TqRun *last)
 			 errhint("Only an unscheduled task can be given dependencies.")));
 }
 
-static void
-refuse_number(const TqTaskDefinition *task, int n)
-{
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("dependencies of task \"%s\" are too many",
-				tq_slug_text(&task->named.task.task_id)),
-		 errdetail(
-			 "It has %d, would get %d more, and may have %d (tq.max_dependencies).",
-			 task->ndependencies, n, tq_max_dependencies),
-		 errhint("Let a task in between depend on some of them.")));
-}
-
 /* Returns a set with this task alone, for which dependencies are written. */
 static HTAB *
 batch_of(const TqTask *task)
@@ -867,7 +853,16 @@ add_dependencies_add(TqTaskDefinition *task, TqSlug *dependencies, int n,
 	task = tq_definition_get(&task->named.task.task_id);
 	added.ndependencies = keep_new(task, dependencies, n);
 	if (task->ndependencies + added.ndependencies > tq_max_dependencies)
-		refuse_number(task, added.ndependencies);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("dependencies of task \"%s\" are too many",
+					tq_slug_text(&task->named.task.task_id)),
+			 errdetail(
+				 "It has %d, would get %d more, and may have %d (tq.max_dependencies).",
+				 task->ndependencies, added.ndependencies,
+				 tq_max_dependencies),
+			 errhint("Let a task in between depend on some of them.")));
 	if (added.ndependencies == 0)
 		return;
 	dependency_add(&added, batch_tasks, externals);

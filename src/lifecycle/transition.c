@@ -223,27 +223,6 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last,
 	start->is_first = tq_transition_never_pending(task->id, budget.run_id);
 }
 
-/* Makes a locked task pending by an event that adds a run. */
-static void
-start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
-			 TqEvent event)
-{
-	if (last->location == TQ_LOCATION_UNSCHEDULED)
-	{
-		tq_unscheduled_delete(&task->id, 1);
-		tq_count_scheduled(task);
-	}
-	if (event == TQ_EVENT_RERUN)
-		rerun(transitions, task, last,
-			  last->state == TQ_STATE_UNSCHEDULED && last->run_id >= 0
-				  ? TQ_CREATED_REPAIR
-				  : TQ_CREATED_RERUN);
-	else if (last->run_id < 0)
-		tq_transition_start_first(transitions, task, false);
-	else
-		start_again(transitions, task, last->run_id + 1);
-}
-
 /*
  * Adds a rerun of a locked task, which makes its group active again if so
  * requested; returns false if the task has a run already.  If that is pending,
@@ -931,7 +910,23 @@ tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
 	if (!applies && transition_is_repeat(last, event))
 		tq_transition_announce(&transitions, task, last, last);
 	else if (applies && tq_event_resolved(event) == TQ_RESOLVED_NONE)
-		start_locked(&transitions, task, last, event);
+	{
+		/* Make a locked task pending by an event that adds a run. */
+		if (last->location == TQ_LOCATION_UNSCHEDULED)
+		{
+			tq_unscheduled_delete(&task->id, 1);
+			tq_count_scheduled(task);
+		}
+		if (event == TQ_EVENT_RERUN)
+			rerun(&transitions, task, last,
+				  last->state == TQ_STATE_UNSCHEDULED && last->run_id >= 0
+					  ? TQ_CREATED_REPAIR
+					  : TQ_CREATED_RERUN);
+		else if (last->run_id < 0)
+			tq_transition_start_first(&transitions, task, false);
+		else
+			start_again(&transitions, task, last->run_id + 1);
+	}
 	else if (applies)
 		make_round(&transitions, &locked, event, TQ_TIMER_NONE);
 	tq_transitions_finish(&transitions);

@@ -472,18 +472,6 @@ check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
 					 "minutes after an exception.")));
 }
 
-static Jsonb *
-random_upload(void)
-{
-	JsonbParseState *state = NULL;
-	TqSlug slug;
-
-	tq_slug_random(&slug);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_slug(&state, "uploadId", &slug);
-	return tq_json_end(&state);
-}
-
 static bool
 artifact_is_same(Jsonb *a, Jsonb *b)
 {
@@ -615,7 +603,15 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 	check_state(task, artifact, &run, now);
 	artifact->task = task->id;
 	if (any_upload)
-		artifact->details = random_upload();
+	{
+		JsonbParseState *state = NULL;
+		TqSlug slug;
+
+		tq_slug_random(&slug);
+		pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		tq_json_add_slug(&state, "uploadId", &slug);
+		artifact->details = tq_json_end(&state);
+	}
 	while (!tq_artifact_insert(artifact))
 	{
 		if (tq_artifact_lock(task->id, artifact->run_id, artifact->name, &old))

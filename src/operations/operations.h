@@ -50,7 +50,7 @@ extern int64 tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
 
 /* ---- bulk.c: operations on many tasks of a queue, by batches ---- */
 
-/* Places of a queue in each of which the tasks have an order. */
+/* Parts of a queue in each of which the tasks have an order. */
 #define TQ_BULK_LISTS (3 + TQ_PRIORITY_HIGHEST)
 
 /*
@@ -91,6 +91,9 @@ extern int tq_bulk_cancel(TqBulk *bulk, TqLockedTasks *locked,
 						  TimestampTz now);
 extern int tq_bulk_move(TqBulk *bulk, TqLockedTasks *locked, TimestampTz now);
 
+extern TqReport *tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now,
+								  int *n);
+
 /* ---- reorder.c: moves pending runs within the order of their queues ---- */
 
 extern int64 tq_reorder_pass(TimestampTz now, bool always, bool *more);
@@ -117,10 +120,5 @@ extern int tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n,
 extern int tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids,
 							   int n, TimestampTz now);
 extern int64 tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now);
-
-/* ---- worker.c: resolves the runs of a worker that was removed ---- */
-
-extern TqReport *tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now,
-								  int *n);
 
 #endif

@@ -96,27 +96,6 @@ visit_unplaced(const TqWalkedRun *run, void *arg)
 	return pass->n < MOVES;
 }
 
-/* Looks for runs of a queue that are to be moved. */
-static void
-reorder_look_at(ReorderPass *pass, int32 queue)
-{
-	TqQueueSettings settings = *tq_queue_settings(queue);
-
-	pass->is_fair = tq_fair_applies(queue);
-	pass->interval = settings.aging_interval * 1000;
-	for (int p = TQ_PRIORITY_HIGHEST;
-		 p >= TQ_PRIORITY_LOWEST && pass->n < MOVES; p--)
-	{
-		pass->looks = LOOKS;
-		if (pass->is_fair)
-			tq_pending_walk(queue, p, 0, visit_unplaced, pass);
-		if (pass->interval > 0 && p < TQ_PRIORITY_HIGHEST && pass->n < MOVES)
-			tq_pending_walk(queue, p, PG_INT64_MIN, visit_old, pass);
-	}
-	if (pass->interval > 0)
-		pass->next = Min(pass->next, pass->now + pass->interval);
-}
-
 static int
 compare_moves(const void *a, const void *b)
 {
@@ -181,7 +160,25 @@ tq_reorder_pass(TimestampTz now, bool always, bool *more)
 	pass->n = 0;
 	pass->next = tq_clock_add_ms(now, IDLE_MS);
 	for (int i = 0; i < n && pass->n < MOVES; i++)
-		reorder_look_at(pass, queues[i]);
+	{
+		TqQueueSettings settings = *tq_queue_settings(queues[i]);
+
+		/* Look for runs of a queue that are to be moved. */
+		pass->is_fair = tq_fair_applies(queues[i]);
+		pass->interval = settings.aging_interval * 1000;
+		for (int p = TQ_PRIORITY_HIGHEST;
+			 p >= TQ_PRIORITY_LOWEST && pass->n < MOVES; p--)
+		{
+			pass->looks = LOOKS;
+			if (pass->is_fair)
+				tq_pending_walk(queues[i], p, 0, visit_unplaced, pass);
+			if (pass->interval > 0 && p < TQ_PRIORITY_HIGHEST &&
+				pass->n < MOVES)
+				tq_pending_walk(queues[i], p, PG_INT64_MIN, visit_old, pass);
+		}
+		if (pass->interval > 0)
+			pass->next = Min(pass->next, pass->now + pass->interval);
+	}
 	moved = make_moves(pass);
 	*more = pass->n == MOVES && moved > 0;
 	if (moved < pass->n)

@@ -167,34 +167,6 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
 }
 
 /*
- * Replaces a row that was inserted by one with another key, until the key is
- * free.
- */
-static void
-insert_renumbered(TqTable *table, TupleTableSlot *slot, Oid arbiter,
-				  TqRenumber *renumber)
-{
-	TupleTableSlot *other = table_slot_create(table->rel, NULL);
-	ItemPointerData tid = slot->tts_tid;
-
-	for (int tries = 0;; tries++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		CommandCounterIncrement();
-		if (tq_table_delete(table, &tid, true) != TM_Ok)
-			elog(ERROR, "could not delete a row that was just inserted");
-		tq_table_copy_values(other, slot);
-		renumber(other, tries);
-		table_tuple_insert(table->rel, other, GetCurrentCommandId(true), 0,
-						   NULL);
-		if (tq_table_insert_entries(table, other, arbiter))
-			break;
-		tid = other->tts_tid;
-	}
-	ExecDropSingleTupleTableSlot(other);
-}
-
-/*
  * Inserts the new rows; those whose key, in the columns of the arbiter, another
  * row has or may get are given another one.  Waits for nothing.
  */
@@ -212,7 +184,31 @@ tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
 		TupleTableSlot *slot = table->slots[i];
 
 		if (!tq_table_insert_entries(table, slot, unique))
-			insert_renumbered(table, slot, unique, renumber);
+		{
+			TupleTableSlot *other = table_slot_create(table->rel, NULL);
+			ItemPointerData tid = slot->tts_tid;
+
+			/*
+			 * Replace a row that was inserted by one with another key, until the
+			 * key is free.
+			 */
+			for (int tries = 0;; tries++)
+			{
+				CHECK_FOR_INTERRUPTS();
+				CommandCounterIncrement();
+				if (tq_table_delete(table, &tid, true) != TM_Ok)
+					elog(ERROR,
+						 "could not delete a row that was just inserted");
+				tq_table_copy_values(other, slot);
+				renumber(other, tries);
+				table_tuple_insert(table->rel, other,
+								   GetCurrentCommandId(true), 0, NULL);
+				if (tq_table_insert_entries(table, other, unique))
+					break;
+				tid = other->tts_tid;
+			}
+			ExecDropSingleTupleTableSlot(other);
+		}
 	}
 	table->filled = 0;
 	CommandCounterIncrement();

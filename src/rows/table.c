@@ -183,28 +183,6 @@ free_invalidated(void)
 const TqXactEnd tq_entries_xact_end = {.has_work = &has_invalidated,
 									   .reset = free_invalidated};
 
-/* Adds an index to a shape, whose memory context is the current one. */
-static void
-add_index(Shape *shape, Relation index)
-{
-	IndexInfo *info = BuildIndexInfo(index);
-
-	if (index->rd_rel->relam != BTREE_AM_OID ||
-		!index->rd_index->indimmediate || info->ii_ExclusionOps != NULL)
-		shape->is_simple = false;
-	else
-	{
-		info->ii_PredicateState = ExecInitQual(info->ii_Predicate, NULL);
-		info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
-													 NULL);
-	}
-	if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
-		index->rd_opcintype[0] == INT8OID)
-		shape->primary = shape->n;
-	shape->oids[shape->n] = RelationGetRelid(index);
-	shape->infos[shape->n++] = info;
-}
-
 /* Returns what is to be cached of the indexes of a table. */
 static Shape *
 build(Relation table)
@@ -229,8 +207,23 @@ build(Relation table)
 	foreach(cell, oids)
 	{
 		Relation index = index_open(lfirst_oid(cell), RowExclusiveLock);
+		IndexInfo *info = BuildIndexInfo(index);
 
-		add_index(shape, index);
+		/* Add an index to a shape, whose memory context is the current one. */
+		if (index->rd_rel->relam != BTREE_AM_OID ||
+			!index->rd_index->indimmediate || info->ii_ExclusionOps != NULL)
+			shape->is_simple = false;
+		else
+		{
+			info->ii_PredicateState = ExecInitQual(info->ii_Predicate, NULL);
+			info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
+														 NULL);
+		}
+		if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
+			index->rd_opcintype[0] == INT8OID)
+			shape->primary = shape->n;
+		shape->oids[shape->n] = RelationGetRelid(index);
+		shape->infos[shape->n++] = info;
 		index_close(index, NoLock);
 	}
 	MemoryContextSwitchTo(outer);

@@ -50,9 +50,15 @@ plain_policy(void)
 	return plain;
 }
 
-static void
-refuse_set_keys(const Jsonb *policy)
+/*
+ * Returns the policy of retry with the keys of another policy, which must be an
+ * object, or NULL for none.
+ */
+static Jsonb *
+policy_of_retry(Jsonb *policy)
 {
+	if (policy == NULL)
+		return plain_policy();
 	for (int i = 0; i < lengthof(set_keys); i++)
 	{
 		const JsonbValue *value = tq_json_get(policy, set_keys[i]);
@@ -68,18 +74,6 @@ refuse_set_keys(const Jsonb *policy)
 					 "retry sets the number of retries, what is retried, and the delay."),
 				 errhint("Leave retry out, or \"%s\".", set_keys[i])));
 	}
-}
-
-/*
- * Returns the policy of retry with the keys of another policy, which must be an
- * object, or NULL for none.
- */
-static Jsonb *
-policy_of_retry(Jsonb *policy)
-{
-	if (policy == NULL)
-		return plain_policy();
-	refuse_set_keys(policy);
 	return DatumGetJsonbP(DirectFunctionCall2(jsonb_concat,
 											  JsonbPGetDatum(policy),
 											  JsonbPGetDatum(plain_policy())));

@@ -358,28 +358,6 @@ lowest_since(const ClaimCursorEntry *entry, int priority, uint64 generation)
 }
 
 /*
- * Lowers the cursor of a queue and priority (T4 of the banner).  If the queue
- * has no entry, no scanner skips anything, and nothing is to be done.
- */
-static void
-claim_cursor_lower(const ClaimCursorNote *note, int64 seq)
-{
-	ClaimCursorKey key = claim_cursor_key_of(note->pending, note->queue);
-	uint32 bucket = claim_cursor_bucket_of(&key);
-	ClaimCursorEntry *entry;
-
-	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-	entry = claim_cursor_find_entry(bucket, &key);
-	if (entry != NULL)
-	{
-		sum_up(entry, note->priority, seq);
-		if (seq < entry->low[note->priority])
-			entry->low[note->priority] = seq;
-	}
-	LWLockRelease(lock_of(bucket));
-}
-
-/*
  * Frees all entries of this database, so that all its cursors start from the
  * beginning.
  */
@@ -429,34 +407,30 @@ lower_tracked(int what, SubTransactionId since)
 		int64 seq = tracked_low(&notes[i], what, since);
 
 		if (seq < TQ_CURSOR_END)
-			claim_cursor_lower(&notes[i], seq);
+		{
+			ClaimCursorKey key = claim_cursor_key_of(notes[i].pending,
+													 notes[i].queue);
+			uint32 bucket = claim_cursor_bucket_of(&key);
+			ClaimCursorEntry *entry;
+
+			/*
+			 * Lower the cursor of a queue and priority (T4 of the banner).  If the
+			 * queue has no entry, no scanner skips anything, and nothing is to be
+			 * done.
+			 */
+			LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
+			entry = claim_cursor_find_entry(bucket, &key);
+			if (entry != NULL)
+			{
+				sum_up(entry, notes[i].priority, seq);
+				if (seq < entry->low[notes[i].priority])
+					entry->low[notes[i].priority] = seq;
+			}
+			LWLockRelease(lock_of(bucket));
+		}
 	}
 	if (all_tracked_by >= since)
 		forget_database();
-}
-
-/*
- * Wakes as many waiters as there are rows that have become claimable.  Rows
- * that were only locked are among them whether the transaction commits or
- * aborts.
- */
-static void
-wake_tracked(int what, SubTransactionId since)
-{
-	if (all_tracked_by >= since)
-	{
-		tq_wait_wake_all();
-		return;
-	}
-	for (int i = 0; i < tracked_count; i++)
-	{
-		int64 n = notes[i].held_count;
-
-		if (tracked_low(&notes[i], what, since) < TQ_CURSOR_END)
-			n += what == MADE ? notes[i].made_count : notes[i].taken_count;
-		if (n > 0)
-			tq_wait_wake(notes[i].queue, (int) Min(n, PG_INT32_MAX));
-	}
 }
 
 static void
@@ -475,7 +449,25 @@ static void
 lower_and_wake(int what, SubTransactionId since)
 {
 	lower_tracked(what, since);
-	wake_tracked(what, since);
+	/*
+	 * Wake as many waiters as there are rows that have become claimable.  Rows
+	 * that were only locked are among them whether the transaction commits or
+	 * aborts.
+	 */
+	if (all_tracked_by >= since)
+	{
+		tq_wait_wake_all();
+		return;
+	}
+	for (int i = 0; i < tracked_count; i++)
+	{
+		int64 n = notes[i].held_count;
+
+		if (tracked_low(&notes[i], what, since) < TQ_CURSOR_END)
+			n += what == MADE ? notes[i].made_count : notes[i].taken_count;
+		if (n > 0)
+			tq_wait_wake(notes[i].queue, (int) Min(n, PG_INT32_MAX));
+	}
 }
 
 static void

@@ -1,8 +1,8 @@
 /*
  * counter_commit.c
- *	  Collects by how much a transaction changes counters, and applies that.
+ *	  Applies the changes of counters when a transaction ends.
  *
- * A transaction applies its changes right after its commit.
+ * A transaction applies its changes (counter_changes.c) right after its commit.
  * Those of a prepared transaction are stored, and applied by the next session
  * that finds that it has committed.  The room that a transaction has reserved is
  * given back after that, or at its abort (limit_room.c).  counters.c has the
@@ -13,259 +13,8 @@
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "storage/procarray.h"
-#include "utils/memutils.h"
 
 #include "shmem.h"
-
-/*
- * ---- what a transaction changes ----
- *
- * What a subtransaction adds is behind what its parent has
- * added before, so that an abort cuts the list.  A change of a counter that the
- * same subtransaction has changed already is added to that, mostly: an index
- * remembers one change for each hash value, and it does no harm if a counter is
- * in the list twice.
- *
- * After DROP and CREATE EXTENSION in a transaction, the changes are about other
- * tables.  A mark then divides the list, and only what is behind the last mark
- * counts; an abort that removes the mark brings back what is before it.
- */
-
-#define FIRST_ROOM 64
-#define KEPT_ROOM 1024 /* a larger list is freed when the transaction ends */
-#define INDEX_SIZE 256 /* a power of two */
-
-static TqCountChange first_changes[FIRST_ROOM];
-static TqCountChange *changes = first_changes;
-static int nchanges = 0;
-static int first = 0; /* behind the last mark */
-static int room = FIRST_ROOM;
-static Oid changes_of = InvalidOid; /* the extension */
-static bool has_reserved = false;   /* one of them is of TQ_QUEUE_RESERVED */
-
-/* By hash, the last change of that hash; it may be of an earlier transaction. */
-static int latest[INDEX_SIZE];
-
-static void
-keep_earliest(int64 *value, int64 by)
-{
-	if (*value == TQ_COUNT_NO_TIME || (by != TQ_COUNT_NO_TIME && by < *value))
-		*value = by;
-}
-
-/* Changes the value of a counter by another value of it. */
-void
-tq_count_merge(TqCounted what, int counter, int64 *value, int64 by)
-{
-	if (what == TQ_COUNTED_QUEUE || counter < TQ_GROUP_SUMS)
-		*value += by;
-	else if (counter == TQ_GROUP_LAST_RESOLVED ||
-			 counter == TQ_GROUP_UNDONE_RESOLVED)
-		*value = Max(*value, by);
-	else
-		keep_earliest(value, by);
-}
-
-static int *
-position_of(TqCounted what, int64 id, int counter)
-{
-	uint32 hash = (uint32) id * 31 + (uint32) counter * 7 + what;
-
-	return &latest[hash % INDEX_SIZE];
-}
-
-static bool
-counter_changes_is_same(const TqCountChange *change, TqCounted what, int64 id,
-						int counter, SubTransactionId subid)
-{
-	return change->id == id && change->counter == counter &&
-		   change->what == what && change->subid == subid;
-}
-
-/* Makes room for another change, so that the next one raises no error. */
-void
-tq_count_changes_make_room(void)
-{
-	if (nchanges < room)
-		return;
-	if (changes == first_changes)
-	{
-		changes = MemoryContextAlloc(TopMemoryContext,
-									 sizeof(TqCountChange) * room * 2);
-		memcpy(changes, first_changes, sizeof(first_changes));
-	}
-	else
-		changes = repalloc_huge(changes, sizeof(TqCountChange) * room * 2);
-	room *= 2;
-}
-
-/* Changes a counter when this transaction commits. */
-void
-tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
-				int64 value)
-{
-	SubTransactionId subid = GetCurrentSubTransactionId();
-	int *position = position_of(what, id, counter);
-	int before = *position;
-
-	if (changes_of != extension && nchanges > 0)
-	{
-		/* Put a mark behind the changes of another extension. */
-		tq_count_changes_make_room();
-		changes[nchanges++] =
-			(TqCountChange){.id = changes_of,
-							.value = first,
-							.what = TQ_COUNTED_MARK,
-							.subid = GetCurrentSubTransactionId(),
-							.before = -1};
-		first = nchanges;
-	}
-	changes_of = extension;
-	if (before >= nchanges || before < first)
-		before = -1;
-	if (before >= 0 &&
-		counter_changes_is_same(&changes[before], what, id, counter, subid))
-	{
-		tq_count_merge(what, counter, &changes[before].value, value);
-		return;
-	}
-	tq_count_changes_make_room();
-	has_reserved = has_reserved ||
-				   (what == TQ_COUNTED_QUEUE && counter >= TQ_QUEUE_RESERVED);
-	*position = nchanges;
-	changes[nchanges++] = (TqCountChange){.id = id,
-										  .value = value,
-										  .what = what,
-										  .counter = counter,
-										  .subid = subid,
-										  .before = before};
-}
-
-/*
- * Changes a counter by that much when this transaction commits, unless the
- * server keeps no counters.
- */
-void
-tq_count(TqCounted what, int64 id, int counter, int64 by)
-{
-	if (id != 0 && tq_counted_queues > 0)
-		tq_count_change(tq_catalog_locked_table(), what, id, counter, by);
-}
-
-/*
- * Makes the gauges be counted again, because a statement that is not one of tq
- * changes rows.  For triggers, which may run outside of a call.
- */
-void
-tq_count_doubt(void)
-{
-	tq_catalog_lock();
-	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0,
-					TQ_QUEUE_DOUBT, 1);
-}
-
-/* Returns the changes of this transaction so far, and their extension. */
-const TqCountChange *
-tq_count_changes(int *n, Oid *extension)
-{
-	*n = nchanges - first;
-	*extension = changes_of;
-	return changes + first;
-}
-
-/* Returns whether the changes may give back what was reserved. */
-static bool
-count_changes_have_reserved(void)
-{
-	return has_reserved;
-}
-
-/* Returns by how much this transaction changes a counter of a queue. */
-int64
-tq_count_changes_own(Oid extension, int32 queue, int counter)
-{
-	int64 sum = 0;
-
-	for (int i = first; i < nchanges && changes_of == extension; i++)
-	{
-		if (changes[i].what == TQ_COUNTED_QUEUE && changes[i].id == queue &&
-			changes[i].counter == counter)
-			sum += changes[i].value;
-	}
-	return sum;
-}
-
-/*
- * Removes the changes of a subtransaction that is aborted.  Returns true at a
- * mark: there may be more, of another extension, in the list as it is then.
- */
-static bool
-count_changes_abort(SubTransactionId id)
-{
-	while (nchanges > 0 && changes[nchanges - 1].subid == id)
-	{
-		const TqCountChange *last = &changes[--nchanges];
-
-		if (last->what == TQ_COUNTED_MARK)
-		{
-			changes_of = (Oid) last->id;
-			first = (int) last->value;
-			return true;
-		}
-		*position_of(last->what, last->id, last->counter) = last->before;
-	}
-	return false;
-}
-
-/* Adds the last change to the parent's change of that counter, if possible. */
-static bool
-merge_last(SubTransactionId parent)
-{
-	const TqCountChange *last = &changes[nchanges - 1];
-	TqCountChange *before;
-
-	if (last->before < 0)
-		return false;
-	before = &changes[last->before];
-	if (!counter_changes_is_same(before, last->what, last->id, last->counter,
-								 parent))
-		return false;
-	tq_count_merge(last->what, last->counter, &before->value, last->value);
-	*position_of(last->what, last->id, last->counter) = last->before;
-	nchanges--;
-	return true;
-}
-
-/*
- * Gives the changes of a subtransaction that is committed to its parent.  A
- * loop of subtransactions that change the same counters leaves one change of
- * each.
- */
-static void
-count_changes_subcommit(SubTransactionId id, SubTransactionId parent)
-{
-	while (nchanges > 0 && changes[nchanges - 1].subid == id &&
-		   merge_last(parent))
-		;
-	for (int i = nchanges - 1; i >= 0 && changes[i].subid == id; i--)
-		changes[i].subid = parent;
-}
-
-/* Forgets the changes, when the transaction has ended. */
-static void
-count_changes_reset(void)
-{
-	nchanges = 0;
-	first = 0;
-	has_reserved = false;
-	if (room <= KEPT_ROOM)
-		return;
-	pfree(changes);
-	changes = first_changes;
-	room = FIRST_ROOM;
-}
-
-/* ---- what is applied at the commit ---- */
 
 /* What was applied last has ended runs of a queue whose claims are limited. */
 static bool frees_slots = false;
@@ -480,9 +229,9 @@ counts_commit(void)
 		apply_exclusively(extension, changes + done, n - done, xid);
 		tq_count_unlock();
 	}
-	if (count_changes_have_reserved())
+	if (tq_count_changes_have_reserved())
 		tq_room_release(extension, changes, n, false);
-	if (frees_slots || count_changes_have_reserved())
+	if (frees_slots || tq_count_changes_have_reserved())
 		tq_room_wake(extension, changes, n);
 	frees_slots = false;
 }
@@ -525,18 +274,22 @@ tq_counts_apply_prepared(void)
 	frees_slots = false;
 }
 
-/*
- * Raises an error if what this transaction has reserved could not be kept until
- * it ends.
- */
+/* Removes what has ended from the list, so that there is room. */
 static void
-check_reserved(void)
+counts_before_prepare(void)
 {
 	int n;
 	Oid extension;
 
+	if (tq_count_shared == NULL)
+		return;
+	tq_counts_apply_prepared();
+	/*
+	 * Raise an error if what this transaction has reserved could not be kept
+	 * until it ends.
+	 */
 	(void) tq_count_changes(&n, &extension);
-	if (!count_changes_have_reserved() ||
+	if (!tq_count_changes_have_reserved() ||
 		(n <= TQ_PREPARED_CHANGES && tq_count_prepared_has_room()))
 		return;
 	ereport(
@@ -547,16 +300,6 @@ check_reserved(void)
 		 errdetail("It has changed %d counters, and may change %d.", n,
 				   TQ_PREPARED_CHANGES),
 		 errhint("Claim or create in smaller transactions.")));
-}
-
-/* Removes what has ended from the list, so that there is room. */
-static void
-counts_before_prepare(void)
-{
-	if (tq_count_shared == NULL)
-		return;
-	tq_counts_apply_prepared();
-	check_reserved();
 }
 
 /* Keeps the changes of this transaction, which is prepared. */
@@ -648,9 +391,9 @@ counts_abort(SubTransactionId id)
 {
 	do
 	{
-		if (count_changes_have_reserved())
+		if (tq_count_changes_have_reserved())
 			release_aborted(id);
-	} while (count_changes_abort(id));
+	} while (tq_count_changes_abort(id));
 }
 
 static void
@@ -659,7 +402,7 @@ counts_reset(void)
 	if (is_noted)
 		tq_count_commit_ends();
 	is_noted = false;
-	count_changes_reset();
+	tq_count_changes_reset();
 }
 
 const TqXactEnd tq_counts_xact_end = {.before_commit = counts_before_commit,
@@ -668,4 +411,4 @@ const TqXactEnd tq_counts_xact_end = {.before_commit = counts_before_commit,
 									  .reset = counts_reset,
 									  .before_prepare = counts_before_prepare,
 									  .prepared = counts_prepared,
-									  .subcommit = count_changes_subcommit};
+									  .subcommit = tq_count_changes_subcommit};

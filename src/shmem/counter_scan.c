@@ -374,28 +374,6 @@ own_queues(void)
 	return n + 1;
 }
 
-/* Adds empty counters of the queues that only this transaction has changed. */
-static void
-add_own_queues(Oid extension, TqQueueCounts *found, int *n)
-{
-	int nchanges;
-	Oid own;
-	const TqCountChange *changes = tq_count_changes(&nchanges, &own);
-
-	for (int i = 0; i < nchanges && own == extension; i++)
-	{
-		bool is_there = changes[i].what != TQ_COUNTED_QUEUE ||
-						changes[i].id == 0;
-
-		for (int j = 0; j < *n && !is_there; j++)
-			is_there = found[j].queue == changes[i].id;
-		if (is_there)
-			continue;
-		memset(&found[*n], 0, sizeof(TqQueueCounts));
-		found[(*n)++].queue = (int32) changes[i].id;
-	}
-}
-
 /*
  * Reads the counters of all queues of this database as this transaction sees
  * them.  The gauges count only if the result is TQ_COUNT_MEMORY; a queue that is
@@ -409,6 +387,9 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	HASH_SEQ_STATUS scan;
 	TqCountQueue *queue;
 	int room;
+	int nchanges;
+	Oid own;
+	const TqCountChange *changes;
 
 	*n = 0;
 	if (tq_count_shared == NULL)
@@ -428,7 +409,22 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 			counter_scan_read_queue(queue, &(*found)[(*n)++]);
 	}
 	tq_count_unlock();
-	add_own_queues(extension, *found, n);
+	/*
+	 * Add empty counters of the queues that only this transaction has changed.
+	 */
+	changes = tq_count_changes(&nchanges, &own);
+	for (int i = 0; i < nchanges && own == extension; i++)
+	{
+		bool is_there = changes[i].what != TQ_COUNTED_QUEUE ||
+						changes[i].id == 0;
+
+		for (int j = 0; j < *n && !is_there; j++)
+			is_there = (*found)[j].queue == changes[i].id;
+		if (is_there)
+			continue;
+		memset(&(*found)[*n], 0, sizeof(TqQueueCounts));
+		(*found)[(*n)++].queue = (int32) changes[i].id;
+	}
 	for (int i = 0; i < *n; i++)
 	{
 		if (!add_own_queue(extension, (*found)[i].queue, (*found)[i].counters,

@@ -4,7 +4,7 @@
  *
  * Each queue has gauges (how many rows there are), totals since the last reset
  * (how often something has happened), histograms, and rates.  A transaction
- * applies its changes (counter_commit.c) right after its commit, so that
+ * applies its changes (counter_changes.c) right after its commit, so that
  * rolled back work costs nothing and is never counted.  Gauges begin with a
  * count of the rows; below is why that and the changes make the true number.
  *

@@ -70,33 +70,31 @@ tq_request_add(TqRequest what, Oid database)
 				  .level = GetCurrentTransactionNestLevel()};
 }
 
-/* Sends a request to the process that it is for. */
-static void
-send_request(const Request *request)
-{
-	switch (request->what)
-	{
-		case TQ_REQUEST_WAKE:
-			tq_maintenance_slot_wake(request->database, TQ_LONG_AGO, true);
-			break;
-		case TQ_REQUEST_RESTART:
-			(void) tq_maintenance_slot_stop(request->database, false);
-			break;
-		case TQ_REQUEST_START:
-			tq_launcher_ask(request->database);
-			tq_maintenance_slot_wake(request->database, TQ_LONG_AGO, true);
-			break;
-		case TQ_REQUEST_RESCAN:
-			tq_launcher_ask(InvalidOid);
-			break;
-	}
-}
-
 static void
 send_requests(void)
 {
 	for (int i = 0; i < nrequests; i++)
-		send_request(&requests[i]);
+	{
+		/* Send a request to the process that it is for. */
+		switch (requests[i].what)
+		{
+			case TQ_REQUEST_WAKE:
+				tq_maintenance_slot_wake(requests[i].database, TQ_LONG_AGO,
+										 true);
+				break;
+			case TQ_REQUEST_RESTART:
+				(void) tq_maintenance_slot_stop(requests[i].database, false);
+				break;
+			case TQ_REQUEST_START:
+				tq_launcher_ask(requests[i].database);
+				tq_maintenance_slot_wake(requests[i].database, TQ_LONG_AGO,
+										 true);
+				break;
+			case TQ_REQUEST_RESCAN:
+				tq_launcher_ask(InvalidOid);
+				break;
+		}
+	}
 }
 
 static void

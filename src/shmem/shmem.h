@@ -330,7 +330,7 @@ extern void tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 extern void tq_activity_read(Oid table, int32 worker,
 							 TqWorkerActivity *activity);
 
-/* ---- counter_commit.c: applies changes when a transaction ends ---- */
+/* ---- counter_changes.c: by how much this transaction changes counters ---- */
 
 /* What has counters. */
 typedef enum TqCounted
@@ -419,12 +419,13 @@ extern void tq_count_doubt(void);
 extern void tq_count_change(Oid extension, TqCounted what, int64 id,
 							int counter, int64 value);
 extern void tq_count_changes_make_room(void);
+extern bool tq_count_changes_have_reserved(void);
 extern int64 tq_count_changes_own(Oid extension, int32 queue, int counter);
 extern const TqCountChange *tq_count_changes(int *n, Oid *extension);
-
-extern const TqXactEnd tq_counts_xact_end;
-
-extern void tq_counts_apply_prepared(void);
+extern bool tq_count_changes_abort(SubTransactionId id);
+extern void tq_count_changes_subcommit(SubTransactionId id,
+									   SubTransactionId parent);
+extern void tq_count_changes_reset(void);
 
 /* ---- counters.c: counters by database, queue and group ---- */
 
@@ -566,6 +567,12 @@ extern bool tq_count_prepared_has(TransactionId xid);
 extern bool tq_count_prepared_has_room(void);
 extern bool tq_count_prepared_is_unknown(void);
 extern void tq_count_prepared_remove(int position);
+
+/* ---- counter_commit.c: applies changes when a transaction ends ---- */
+
+extern const TqXactEnd tq_counts_xact_end;
+
+extern void tq_counts_apply_prepared(void);
 
 /* ---- counter_scan.c: readers, and counts with which counters begin ---- */
 

@@ -352,28 +352,6 @@ tq_wait_wake_all(void)
  * Looking.
  */
 
-/* Adds the waiters of a partition that wait in this database. */
-static void
-add_sleepers(Partition *partition, TqSleepers *sleepers)
-{
-	dlist_iter iter;
-
-	LWLockAcquire(partition->lock, LW_SHARED);
-	dlist_foreach(iter, &partition->waiters)
-	{
-		Link *link = dlist_container(Link, node, iter.cur);
-		Waiter *waiter = waiter_of(link);
-		PGPROC *process = GetPGProcByNumber(waiter - shared->waiters);
-
-		if (waiter->database != MyDatabaseId ||
-			pg_atomic_read_u32(&waiter->state) != WAITING ||
-			sleepers->n == sleepers->room)
-			continue;
-		sleepers->list[sleepers->n++] = (TqSleeper){process->pid, link->queue};
-	}
-	LWLockRelease(partition->lock);
-}
-
 /* Returns how many links are in all lists of the server. */
 static int
 total_length(void)
@@ -397,7 +375,26 @@ tq_wait_list(void)
 
 	sleepers.list = palloc(sizeof(TqSleeper) * sleepers.room);
 	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
-		add_sleepers(&shared->partitions[i], &sleepers);
+	{
+		dlist_iter iter;
+
+		/* Add the waiters of a partition that wait in this database. */
+		LWLockAcquire(shared->partitions[i].lock, LW_SHARED);
+		dlist_foreach(iter, &shared->partitions[i].waiters)
+		{
+			Link *link = dlist_container(Link, node, iter.cur);
+			Waiter *waiter = waiter_of(link);
+			PGPROC *process = GetPGProcByNumber(waiter - shared->waiters);
+
+			if (waiter->database != MyDatabaseId ||
+				pg_atomic_read_u32(&waiter->state) != WAITING ||
+				sleepers.n == sleepers.room)
+				continue;
+			sleepers.list[sleepers.n++] = (TqSleeper){process->pid,
+													  link->queue};
+		}
+		LWLockRelease(shared->partitions[i].lock);
+	}
 	return sleepers;
 }
 
@@ -456,28 +453,6 @@ insert_in_order(Partition *partition, Link *link)
 		}
 	}
 	dlist_push_head(&partition->waiters, &link->node);
-}
-
-/* Enters the lists of these queues (W1 of the banner). */
-static void
-enter_lists(uint64 ticket, const int32 *queues, int n)
-{
-	mine->database = MyDatabaseId;
-	mine->ticket = ticket;
-	mine->n = n;
-	pg_atomic_write_u32(&mine->state, WAITING);
-	for (int i = 0; i < n; i++)
-	{
-		Partition *partition = find_partition(queues[i]);
-
-		LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-		mine->links[i].queue = queues[i];
-		mine->links[i].is_listed = true;
-		insert_in_order(partition, &mine->links[i]);
-		pg_atomic_fetch_add_u32(&partition->length, 1);
-		LWLockRelease(partition->lock);
-	}
-	pg_memory_barrier();
 }
 
 /*
@@ -737,7 +712,25 @@ tq_wait_enter(TqWait *wait, const int32 *queues, int n)
 		return;
 	withdraw();
 	if (n > 0)
-		enter_lists(wait->ticket, queues, n);
+	{
+		/* Enter the lists of these queues (W1 of the banner). */
+		mine->database = MyDatabaseId;
+		mine->ticket = wait->ticket;
+		mine->n = n;
+		pg_atomic_write_u32(&mine->state, WAITING);
+		for (int i = 0; i < n; i++)
+		{
+			Partition *partition = find_partition(queues[i]);
+
+			LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+			mine->links[i].queue = queues[i];
+			mine->links[i].is_listed = true;
+			insert_in_order(partition, &mine->links[i]);
+			pg_atomic_fetch_add_u32(&partition->length, 1);
+			LWLockRelease(partition->lock);
+		}
+		pg_memory_barrier();
+	}
 }
 
 /*

@@ -94,31 +94,6 @@ count_table_add_gauge(TqGauges *list, int *n, int32 queue, int gauge,
 	list[i].gauges[gauge] += rows;
 }
 
-/* Adds the pending runs past their deadline. */
-static void
-add_overdue(TqGauges *list, int *n, TimestampTz now)
-{
-	int found;
-	int64 *ids = tasks_of_timers(TQ_TIMER_DEADLINE, now, &found);
-	TqTask *tasks = tq_tasks_core(ids, found, &found);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqPendingScan *scan = tq_pending_scan_begin(snapshot);
-
-	for (int i = 0; i < found; i++)
-	{
-		TqRun run;
-
-		if (tasks[i].deadline <= now &&
-			(i == 0 || tasks[i].id != tasks[i - 1].id) &&
-			tq_pending_scan_read(scan, tasks[i].id, &run) &&
-			run.location == TQ_LOCATION_PENDING)
-			count_table_add_gauge(list, n, tasks[i].queue, TQ_QUEUE_PENDING,
-								  1);
-	}
-	tq_pending_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-}
-
 /* Adds the running runs whose claims have expired. */
 static void
 add_expired(TqGauges *list, int *n, TimestampTz now)
@@ -151,9 +126,31 @@ TqGauges *
 tq_count_ended(TimestampTz now, int *n)
 {
 	TqGauges *list = palloc(sizeof(TqGauges) * 4 * ENDED_MAX);
+	int found;
+	int64 *ids;
+	TqTask *tasks;
+	Snapshot snapshot;
+	TqPendingScan *scan;
 
 	*n = 0;
-	add_overdue(list, n, now);
+	/* Add the pending runs past their deadline. */
+	ids = tasks_of_timers(TQ_TIMER_DEADLINE, now, &found);
+	tasks = tq_tasks_core(ids, found, &found);
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
+	scan = tq_pending_scan_begin(snapshot);
+	for (int i = 0; i < found; i++)
+	{
+		TqRun run;
+
+		if (tasks[i].deadline <= now &&
+			(i == 0 || tasks[i].id != tasks[i - 1].id) &&
+			tq_pending_scan_read(scan, tasks[i].id, &run) &&
+			run.location == TQ_LOCATION_PENDING)
+			count_table_add_gauge(list, n, tasks[i].queue, TQ_QUEUE_PENDING,
+								  1);
+	}
+	tq_pending_scan_end(scan);
+	UnregisterSnapshot(snapshot);
 	add_expired(list, n, now);
 	return list;
 }

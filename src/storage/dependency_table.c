@@ -259,29 +259,6 @@ is_met_now(const TqMet *met, bool all_resolved, int from_run)
 	return met->completed && from_run > met->previous_completed;
 }
 
-/* Adds the dependents of a resolved task that have a dependency met now. */
-static void
-look_at_dependents(Lookup *lookup, const TqMet *met)
-{
-	TupleTableSlot *dependency = lookup->dependencies->slot;
-	TupleTableSlot *row = lookup->unscheduled->slot;
-
-	tq_scan_seek(lookup->dependencies, Int64GetDatum(met->required), 0, 0);
-	while (tq_scan_next(lookup->dependencies))
-	{
-		int64 dependent = tq_row_int64(dependency, Anum_dependency_dependent);
-
-		if (tq_scan_find(lookup->unscheduled, Int64GetDatum(dependent), 0,
-						 0) &&
-			is_met_now(met, tq_row_bool(row, Anum_unscheduled_all_resolved),
-					   tq_row_int16(dependency, Anum_dependency_from_run)))
-			add_waiting(lookup, dependent,
-						stripe_of(met->required,
-								  tq_row_int16(row,
-											   Anum_unscheduled_stripes)));
-	}
-}
-
 /* Compares by task, then stripe; for qsort() and bsearch(). */
 int
 tq_compare_unscheduled(const void *a, const void *b)
@@ -311,7 +288,30 @@ tq_dependencies_met(const TqMet *met, int n, int *found)
 									  1, lookup.dependencies->registered);
 	for (int i = 0; i < n; i++)
 	{
-		look_at_dependents(&lookup, &met[i]);
+		TupleTableSlot *dependency = lookup.dependencies->slot;
+		TupleTableSlot *row = lookup.unscheduled->slot;
+
+		/*
+		 * Add the dependents of a resolved task that have a dependency met
+		 * now.
+		 */
+		tq_scan_seek(lookup.dependencies, Int64GetDatum(met[i].required), 0,
+					 0);
+		while (tq_scan_next(lookup.dependencies))
+		{
+			int64 dependent = tq_row_int64(dependency,
+										   Anum_dependency_dependent);
+
+			if (tq_scan_find(lookup.unscheduled, Int64GetDatum(dependent), 0,
+							 0) &&
+				is_met_now(&met[i],
+						   tq_row_bool(row, Anum_unscheduled_all_resolved),
+						   tq_row_int16(dependency, Anum_dependency_from_run)))
+				add_waiting(&lookup, dependent,
+							stripe_of(met[i].required,
+									  tq_row_int16(row,
+												   Anum_unscheduled_stripes)));
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 	tq_scan_close(lookup.unscheduled);

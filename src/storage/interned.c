@@ -204,37 +204,34 @@ add_number(Numbers *numbers, int64 value)
 	numbers->values[numbers->n++] = value;
 }
 
-/* Adds the values of a column, all rows of whose table are read. */
-static void
-add_column(Numbers *numbers, TqRelation *which, int column)
-{
-	TqTable *table = tq_table_open(which);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TableScanDesc scan = table_beginscan(table->rel, snapshot, 0, NULL);
-	TupleTableSlot *slot = table_slot_create(table->rel, NULL);
-
-	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		add_number(numbers, tq_row_int32(slot, column));
-	}
-	ExecDropSingleTupleTableSlot(slot);
-	table_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
-}
-
 /* Returns the rows that something refers to, as an array. */
 static Datum
 rows_in_use(const Interned *which)
 {
 	HASHCTL control = {.keysize = sizeof(int64), .entrysize = sizeof(int64)};
 	Numbers numbers = {.room = 64};
+	TqTable *table;
+	Snapshot snapshot;
+	TableScanDesc scan;
+	TupleTableSlot *slot;
 
 	numbers.values = palloc(sizeof(int64) * numbers.room);
 	numbers.seen = hash_create("tq rows in use", 1024, &control,
 							   HASH_ELEM | HASH_BLOBS);
-	add_column(&numbers, which->large, which->column);
+	/* Add the values of a column, all rows of whose table are read. */
+	table = tq_table_open(which->large);
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
+	scan = table_beginscan(table->rel, snapshot, 0, NULL);
+	slot = table_slot_create(table->rel, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_number(&numbers, tq_row_int32(slot, which->column));
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
 	if (which->others != NULL)
 	{
 		int n;

@@ -128,26 +128,6 @@ shard_take_row(TupleTableSlot *slot)
 	is_shard = cached.n < TQ_SLUG_BUCKETS;
 }
 
-/* Reads the row as it is now, whatever the snapshot of the transaction is. */
-static void
-shard_load(void)
-{
-	TqTableScan *scan;
-	uint64 current;
-
-	tq_watched_read(&watched);
-	loaded = 0;
-	is_shard = false;
-	PushActiveSnapshot(GetLatestSnapshot());
-	current = watched.generation;
-	scan = tq_table_scan_open(&shard_table);
-	while (tq_table_scan_next(scan))
-		shard_take_row(scan->slot);
-	tq_table_scan_close(scan);
-	PopActiveSnapshot();
-	loaded = current;
-}
-
 /*
  * Returns whether this database is a shard, as far as this session knows.  What
  * it decides to write by it, it decides by tq_shard_buckets().
@@ -156,7 +136,25 @@ bool
 tq_shard_is_set(void)
 {
 	while (loaded != watched.generation)
-		shard_load();
+	{
+		TqTableScan *scan;
+		uint64 current;
+
+		/*
+		 * Read the row as it is now, whatever the snapshot of the transaction is.
+		 */
+		tq_watched_read(&watched);
+		loaded = 0;
+		is_shard = false;
+		PushActiveSnapshot(GetLatestSnapshot());
+		current = watched.generation;
+		scan = tq_table_scan_open(&shard_table);
+		while (tq_table_scan_next(scan))
+			shard_take_row(scan->slot);
+		tq_table_scan_close(scan);
+		PopActiveSnapshot();
+		loaded = current;
+	}
 	return is_shard;
 }
 

@@ -199,29 +199,6 @@ typedef struct TimerWalk
 	ScanKeyData after[2];
 } TimerWalk;
 
-/*
- * Makes the last key of the scan the row comparison (time, number) > mark, on
- * this column of the index and the next.
- */
-static void
-set_after(TimerWalk *walk, int column, const TqScanPosition *position)
-{
-	ScanKey key = &walk->scan->keys[column - 1];
-
-	ScanKeyEntryInitialize(&walk->after[0], SK_ROW_MEMBER, column,
-						   BTGreaterStrategyNumber, InvalidOid, InvalidOid,
-						   F_TIMESTAMPTZ_CMP,
-						   TimestampTzGetDatum(position->due));
-	ScanKeyEntryInitialize(&walk->after[1], SK_ROW_MEMBER | SK_ROW_END,
-						   column + 1, BTGreaterStrategyNumber, InvalidOid,
-						   InvalidOid, F_BTINT8CMP,
-						   Int64GetDatum(position->seq));
-	memset(key, 0, sizeof(*key));
-	key->sk_flags = SK_ROW_HEADER;
-	key->sk_attno = column;
-	key->sk_strategy = BTGreaterStrategyNumber;
-}
-
 static void
 begin_walk(TimerWalk *walk, Source *source, const TqScanPosition *position)
 {
@@ -229,9 +206,26 @@ begin_walk(TimerWalk *walk, Source *source, const TqScanPosition *position)
 	int keys = has_kind ? 2 : 1;
 	Datum after = PointerGetDatum(walk->after);
 	Datum kind = Int16GetDatum((int16) source->kind);
+	ScanKey key;
 
 	walk->scan = tq_scan_open(&source->table, &source->by_due, keys, NULL);
-	set_after(walk, keys, position);
+	/*
+	 * Make the last key of the scan the row comparison (time, number) > mark,
+	 * on this column of the index and the next.
+	 */
+	key = &walk->scan->keys[keys - 1];
+	ScanKeyEntryInitialize(&walk->after[0], SK_ROW_MEMBER, keys,
+						   BTGreaterStrategyNumber, InvalidOid, InvalidOid,
+						   F_TIMESTAMPTZ_CMP,
+						   TimestampTzGetDatum(position->due));
+	ScanKeyEntryInitialize(&walk->after[1], SK_ROW_MEMBER | SK_ROW_END,
+						   keys + 1, BTGreaterStrategyNumber, InvalidOid,
+						   InvalidOid, F_BTINT8CMP,
+						   Int64GetDatum(position->seq));
+	memset(key, 0, sizeof(*key));
+	key->sk_flags = SK_ROW_HEADER;
+	key->sk_attno = keys;
+	key->sk_strategy = BTGreaterStrategyNumber;
 	if (has_kind)
 		tq_scan_seek(walk->scan, kind, after, 0);
 	else

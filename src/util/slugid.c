@@ -48,8 +48,8 @@ tq_slug_is_random(const TqSlug *slug)
 }
 
 /* Makes a version 4 UUID of any 16 bytes. */
-void
-tq_slug_set_version(TqSlug *slug)
+static void
+slug_set_version(TqSlug *slug)
 {
 	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
 	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
@@ -142,7 +142,7 @@ slugid_draw(TqSlug *slugs, int n)
 		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
 						errmsg("could not generate random values")));
 	for (int i = 0; i < n; i++)
-		tq_slug_set_version(&slugs[i]);
+		slug_set_version(&slugs[i]);
 }
 
 /*
@@ -228,5 +228,5 @@ tq_slug_of_name(const char *utf8_name, TqSlug *slug)
 			 pg_cryptohash_error(context));
 	pg_cryptohash_free(context);
 	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
-	tq_slug_set_version(slug);
+	slug_set_version(slug);
 }

@@ -165,7 +165,6 @@ extern TqSlug *tq_slugs_random(int n);
 extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
 
 extern bool tq_slug_is_random(const TqSlug *slug);
-extern void tq_slug_set_version(TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
 extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
 

@@ -40,27 +40,6 @@ compare_edges(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Orders the edges, makes one of those that are the same, drops those to self. */
-static void
-order_edges(TqGraph *graph)
-{
-	int n = 0;
-
-	qsort(graph->edges, graph->nedges, sizeof(TqGraphEdge), compare_edges);
-	for (int i = 0; i < graph->nedges; i++)
-	{
-		TqGraphEdge edge = graph->edges[i];
-
-		if (edge.from == edge.to)
-			continue;
-		if (n > 0 && compare_edges(&graph->edges[n - 1], &edge) == 0)
-			graph->edges[n - 1].count += edge.count;
-		else
-			graph->edges[n++] = edge;
-	}
-	graph->nedges = n;
-}
-
 /* The edges that begin at each node: first[node] to first[node + 1]. */
 typedef struct Outgoing
 {
@@ -138,7 +117,25 @@ set_levels(TqGraph *graph)
 void
 tq_graph_finish(TqGraph *graph)
 {
-	order_edges(graph);
+	int n = 0;
+
+	/*
+	 * Order the edges, make one of those that are the same, drop those to
+	 * self.
+	 */
+	qsort(graph->edges, graph->nedges, sizeof(TqGraphEdge), compare_edges);
+	for (int i = 0; i < graph->nedges; i++)
+	{
+		TqGraphEdge edge = graph->edges[i];
+
+		if (edge.from == edge.to)
+			continue;
+		if (n > 0 && compare_edges(&graph->edges[n - 1], &edge) == 0)
+			graph->edges[n - 1].count += edge.count;
+		else
+			graph->edges[n++] = edge;
+	}
+	graph->nedges = n;
 	set_levels(graph);
 	graph->levels = 0;
 	for (int i = 0; i < graph->nnodes; i++)

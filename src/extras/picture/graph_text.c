@@ -115,29 +115,6 @@ append_also(const Tree *tree, int node)
 	appendStringInfoChar(tree->out, ')');
 }
 
-/* Appends the line of a node. */
-static void
-append_line(Tree *tree, int node, int depth)
-{
-	const TqNode *shown = &tree->graph->nodes[node];
-
-	for (int i = 1; i < Min(depth, DEPTH); i++)
-		appendStringInfoString(tree->out, tree->more[i] ? "|  " : "   ");
-	if (depth >= DEPTH)
-		appendStringInfo(tree->out, "[%d] ", depth);
-	else if (depth > 0)
-		appendStringInfoString(tree->out, tree->more[depth] ? "|- " : "`- ");
-	appendStringInfo(tree->out, "%c ",
-					 tq_state_styles[tq_node_state(shown)].mark);
-	/* Append the name of a node, and how many tasks it stands for. */
-	appendStringInfoString(tree->out, shown->name);
-	if (shown->tasks > 1)
-		appendStringInfo(tree->out, " (%d tasks)", shown->tasks);
-	appendStringInfo(tree->out, "  %s", tq_node_summary(shown));
-	append_also(tree, node);
-	appendStringInfoChar(tree->out, '\n');
-}
-
 /*
  * Appends a graph as a tree of lines: each node once, below the one that it
  * depends on and that comes latest.
@@ -154,9 +131,27 @@ tq_graph_tree(StringInfo out, const TqGraph *graph, const char *title)
 	node = tree.child[graph->nnodes];
 	while (node >= 0)
 	{
+		const TqNode *shown;
+
 		if (depth < DEPTH)
 			tree.more[depth] = tree.sibling[node] >= 0;
-		append_line(&tree, node, depth);
+		/* Append the line of a node. */
+		shown = &tree.graph->nodes[node];
+		for (int i = 1; i < Min(depth, DEPTH); i++)
+			appendStringInfoString(tree.out, tree.more[i] ? "|  " : "   ");
+		if (depth >= DEPTH)
+			appendStringInfo(tree.out, "[%d] ", depth);
+		else if (depth > 0)
+			appendStringInfoString(tree.out, tree.more[depth] ? "|- " : "`- ");
+		appendStringInfo(tree.out, "%c ",
+						 tq_state_styles[tq_node_state(shown)].mark);
+		/* Append the name of a node, and how many tasks it stands for. */
+		appendStringInfoString(tree.out, shown->name);
+		if (shown->tasks > 1)
+			appendStringInfo(tree.out, " (%d tasks)", shown->tasks);
+		appendStringInfo(tree.out, "  %s", tq_node_summary(shown));
+		append_also(&tree, node);
+		appendStringInfoChar(tree.out, '\n');
 		if (tree.child[node] >= 0)
 		{
 			node = tree.child[node];

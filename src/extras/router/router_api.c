@@ -167,27 +167,6 @@ tq_router_note_task(const TqSlug *id, int32 shard)
 	task->shard = shard;
 }
 
-/* The shard where this session has claimed a task, or -1. */
-static int32
-known_shard(const TqSlug *id)
-{
-	const KnownSet *set;
-
-	if (known_sets == NULL)
-		return -1;
-	set = set_of_task(id);
-	for (int i = 1; i <= lengthof(set->tasks); i++)
-	{
-		/* the latest first: a task may be there twice */
-		const KnownTask *task =
-			&set->tasks[(set->noted - i) % lengthof(set->tasks)];
-
-		if (tq_slug_compare(&task->id, id) == 0)
-			return task->shard;
-	}
-	return -1;
-}
-
 /*
  * The shard of a task or a group, or -1 if this session does not know it.  A
  * task may have the id of a group that it is not in.
@@ -198,7 +177,24 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
 	int32 shard = owners[tq_slug_bucket(id)];
 
 	if (shard < 0 && !is_group)
-		return known_shard(id);
+	{
+		const KnownSet *set;
+
+		/* The shard where this session has claimed a task, or -1. */
+		if (known_sets == NULL)
+			return -1;
+		set = set_of_task(id);
+		for (int i = 1; i <= lengthof(set->tasks); i++)
+		{
+			/* the latest first: a task may be there twice */
+			const KnownTask *task =
+				&set->tasks[(set->noted - i) % lengthof(set->tasks)];
+
+			if (tq_slug_compare(&task->id, id) == 0)
+				return task->shard;
+		}
+		return -1;
+	}
 	return shard;
 }
 

@@ -66,32 +66,6 @@ connection_state(const char *message)
 	return 0;
 }
 
-/*
- * Raises the error that PL/Proxy has raised.  If it is about a connection, which
- * PL/Proxy calls an internal error, clients get the SQLSTATE of that and a
- * hint.
- */
-static void
-raise_again(MemoryContext context)
-{
-	ErrorData *error;
-	int state;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	state = connection_state(error->message);
-	if (state != 0)
-	{
-		error->sqlerrcode = state;
-		error->hint = pstrdup(
-			state == ERRCODE_CONNECTION_FAILURE
-				? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
-				: "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.");
-	}
-	FlushErrorState();
-	ReThrowError(error);
-}
-
 /* ---- values ---- */
 
 /*
@@ -203,7 +177,29 @@ tq_shard_call(PG_FUNCTION_ARGS)
 	PG_CATCH();
 	{
 		if (geterrcode() == ERRCODE_INTERNAL_ERROR)
-			raise_again(context);
+		{
+			ErrorData *error;
+			int state;
+
+			/*
+			 * Raise the error that PL/Proxy has raised.  If it is about a
+			 * connection, which PL/Proxy calls an internal error, clients get the
+			 * SQLSTATE of that and a hint.
+			 */
+			MemoryContextSwitchTo(context);
+			error = CopyErrorData();
+			state = connection_state(error->message);
+			if (state != 0)
+			{
+				error->sqlerrcode = state;
+				error->hint = pstrdup(
+					state == ERRCODE_CONNECTION_FAILURE
+						? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
+						: "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.");
+			}
+			FlushErrorState();
+			ReThrowError(error);
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -123,14 +123,6 @@ map_lock_subtransaction_ends(SubXactEvent event, SubTransactionId id,
 	}
 }
 
-/* Has these called at the end of each transaction. */
-static void
-router_map_init(void)
-{
-	RegisterXactCallback(map_lock_transaction_ends, NULL);
-	RegisterSubXactCallback(map_lock_subtransaction_ends, NULL);
-}
-
 /* ---- the library ---- */
 
 PG_MODULE_MAGIC;
@@ -141,5 +133,7 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
-	router_map_init();
+	/* Have these called at the end of each transaction. */
+	RegisterXactCallback(map_lock_transaction_ends, NULL);
+	RegisterSubXactCallback(map_lock_subtransaction_ends, NULL);
 }
