@@ -76,24 +76,19 @@
  * read.  The same holds after a crash or a promotion: shared memory starts
  * empty, and a standby never raises.
  *
- * Locks ----- Each bucket has one of LOCKS locks.  The entries of a bucket are
- * changed with it in exclusive mode, and read with it in share mode; the clock
- * of the bucket, and when an entry was last used, are atomic and move in share
- * mode, too.  A backend holds one of these locks at a time, and takes nothing
- * else meanwhile.  The number of identities that were given out is atomic.
+ * Locks: those of lru_set.c.  The number of identities that were given out is
+ * atomic.
  */
 #include "postgres.h"
 
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "common/hashfn.h"
 #include "storage/shmem.h"
 
 #include "shmem.h"
 
-#define BUCKET_SIZE 4  /* entries in which a queue can be */
-#define LOCKS 64       /* each bucket uses one of them */
+#define SET_SIZE 4     /* entries in which a queue can be */
 #define LEVELS 6       /* minimums over the last 1, 4, 16, … 1024 calls */
 #define LEVEL_SHIFT 2  /* each over four times as many as the one before */
 #define TRACKED_MAX 64 /* beyond that, tq_cursor_track_all() */
@@ -110,19 +105,10 @@ typedef struct Recent
 	int64 before;
 } Recent;
 
-typedef struct ClaimCursorKey
-{
-	Oid database; /* InvalidOid: the entry is free */
-	Oid pending;
-	int32 queue;
-} ClaimCursorKey;
-
 /* The cursor of one queue. */
 typedef struct ClaimCursorEntry
 {
-	ClaimCursorKey key;
-	pg_atomic_uint32
-		used; /* the bucket's clock at the last use; under the lock, shared */
+	TqLruEntry head;
 	uint64 identity;
 	uint64
 		generation[PRIORITIES]; /* number of calls of claim_cursor_lower() */
@@ -130,21 +116,11 @@ typedef struct ClaimCursorEntry
 	Recent recent[PRIORITIES][LEVELS];
 } ClaimCursorEntry;
 
-typedef struct ClaimCursorBucket
-{
-	pg_atomic_uint32 clock; /* of uses; under the lock, shared */
-	ClaimCursorEntry entries[BUCKET_SIZE];
-} ClaimCursorBucket;
+/* The number of identities that were given out so far; no lock. */
+static pg_atomic_uint64 *identities = NULL; /* NULL: no shared memory */
 
-typedef struct ClaimCursorShared
-{
-	LWLockPadded *locks;         /* fixed at startup */
-	int bucket_count;            /* fixed at startup */
-	pg_atomic_uint64 identities; /* given out so far; no lock */
-	ClaimCursorBucket buckets[FLEXIBLE_ARRAY_MEMBER];
-} ClaimCursorShared;
-
-static ClaimCursorShared *shared = NULL;
+static TqLruSets cursors = {.nentries = SET_SIZE,
+							.entry_size = sizeof(ClaimCursorEntry)};
 
 /* What this transaction has recorded for a queue and priority. */
 typedef struct ClaimCursorNote
@@ -174,39 +150,25 @@ static SubTransactionId all_tracked_by = InvalidSubTransactionId;
  * Start of the server.
  */
 
-static int
-bucket_count(void)
-{
-	return Max(tq_queue_slots / BUCKET_SIZE, 1);
-}
-
 static Size
 claim_cursor_size(void)
 {
-	return add_size(offsetof(ClaimCursorShared, buckets),
-					mul_size(bucket_count(), sizeof(ClaimCursorBucket)));
+	cursors.nsets = Max(tq_queue_slots / SET_SIZE, 1);
+	return add_size(sizeof(pg_atomic_uint64), tq_lru_size(&cursors));
 }
 
 static void
 claim_cursor_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
-	shared = memory;
-	if (!is_new)
-		return;
-	shared->locks = locks;
-	shared->bucket_count = bucket_count();
-	pg_atomic_init_u64(&shared->identities, 0);
-	for (int i = 0; i < shared->bucket_count; i++)
-	{
-		pg_atomic_init_u32(&shared->buckets[i].clock, 0);
-		for (int j = 0; j < BUCKET_SIZE; j++)
-			pg_atomic_init_u32(&shared->buckets[i].entries[j].used, 0);
-	}
+	identities = memory;
+	if (is_new)
+		pg_atomic_init_u64(identities, 0);
+	tq_lru_attach(&cursors, identities + 1, locks);
 }
 
 const TqShmemPart tq_cursor_shmem = {.name = "tq cursor",
 									 .tranche = "TqCursor",
-									 .locks = LOCKS,
+									 .locks = TQ_LRU_LOCKS,
 									 .size = claim_cursor_size,
 									 .startup = claim_cursor_startup};
 
@@ -214,95 +176,21 @@ const TqShmemPart tq_cursor_shmem = {.name = "tq cursor",
  * Entries.
  */
 
-static ClaimCursorKey
+static TqLruKey
 claim_cursor_key_of(Oid pending, int32 queue)
 {
-	return (ClaimCursorKey){MyDatabaseId, pending, queue};
+	return tq_lru_key(&cursors, pending, queue, 0, 0);
 }
 
-static uint32
-claim_cursor_bucket_of(const ClaimCursorKey *key)
-{
-	uint32 hash = hash_combine(murmurhash32(key->database),
-							   murmurhash32(key->pending));
-
-	return hash_combine(hash, murmurhash32((uint32) key->queue)) %
-		   shared->bucket_count;
-}
-
-static LWLock *
-lock_of(uint32 bucket)
-{
-	return &shared->locks[bucket % LOCKS].lock;
-}
-
-/*
- * Returns the entry of a queue, or NULL.  The caller holds the bucket's lock.
- */
+/* Makes the entry of a queue that has none, under an exclusive lock. */
 static ClaimCursorEntry *
-claim_cursor_find_entry(uint32 bucket, const ClaimCursorKey *key)
+make_entry(const TqLruKey *key)
 {
-	ClaimCursorEntry *entries = shared->buckets[bucket].entries;
+	ClaimCursorEntry *entry = tq_lru_make(&cursors, key);
 
-	for (int i = 0; i < BUCKET_SIZE; i++)
-	{
-		if (entries[i].key.queue == key->queue &&
-			entries[i].key.pending == key->pending &&
-			entries[i].key.database == key->database)
-			return &entries[i];
-	}
-	return NULL;
-}
-
-/*
- * Records that an entry is used, unless it is the last used one of its bucket.
- */
-static void
-touch(ClaimCursorBucket *bucket, ClaimCursorEntry *entry)
-{
-	if (pg_atomic_read_u32(&entry->used) != pg_atomic_read_u32(&bucket->clock))
-		pg_atomic_write_u32(&entry->used,
-							pg_atomic_add_fetch_u32(&bucket->clock, 1));
-}
-
-/* Returns a free entry, or else the least recently used one. */
-static ClaimCursorEntry *
-choose_entry(ClaimCursorBucket *bucket)
-{
-	uint32 now = pg_atomic_read_u32(&bucket->clock);
-	ClaimCursorEntry *oldest = NULL;
-	uint32 oldest_age = 0;
-
-	for (int i = 0; i < BUCKET_SIZE; i++)
-	{
-		ClaimCursorEntry *entry = &bucket->entries[i];
-		uint32 age = now - pg_atomic_read_u32(&entry->used);
-
-		if (entry->key.database == InvalidOid)
-			return entry;
-		if (oldest == NULL || age > oldest_age)
-		{
-			oldest = entry;
-			oldest_age = age;
-		}
-	}
-	return oldest;
-}
-
-/*
- * Makes an entry for a queue that has none.  The caller holds the bucket's
- * lock exclusively.
- */
-static ClaimCursorEntry *
-make_entry(ClaimCursorBucket *bucket, const ClaimCursorKey *key)
-{
-	ClaimCursorEntry *entry = choose_entry(bucket);
-
-	entry->key = *key;
-	entry->identity = pg_atomic_add_fetch_u64(&shared->identities, 1);
+	entry->identity = pg_atomic_add_fetch_u64(identities, 1);
 	for (int p = 0; p < PRIORITIES; p++)
 	{
-		entry->generation[p] = 0;
 		entry->low[p] = TQ_CURSOR_BEGIN;
 		for (int i = 0; i < LEVELS; i++)
 			entry->recent[p][i] = (Recent){TQ_CURSOR_END, TQ_CURSOR_END};
@@ -358,27 +246,6 @@ lowest_since(const ClaimCursorEntry *entry, int priority, uint64 generation)
 }
 
 /*
- * Frees all entries of this database, so that all its cursors start from the
- * beginning.
- */
-static void
-forget_database(void)
-{
-	for (int i = 0; i < shared->bucket_count; i++)
-	{
-		LWLockAcquire(lock_of(i), LW_EXCLUSIVE);
-		for (int j = 0; j < BUCKET_SIZE; j++)
-		{
-			ClaimCursorKey *key = &shared->buckets[i].entries[j].key;
-
-			if (key->database == MyDatabaseId)
-				key->database = InvalidOid;
-		}
-		LWLockRelease(lock_of(i));
-	}
-}
-
-/*
  * The end of a transaction.  Nothing here raises an error or allocates memory.
  */
 
@@ -408,9 +275,9 @@ lower_tracked(int what, SubTransactionId since)
 
 		if (seq < TQ_CURSOR_END)
 		{
-			ClaimCursorKey key = claim_cursor_key_of(notes[i].pending,
-													 notes[i].queue);
-			uint32 bucket = claim_cursor_bucket_of(&key);
+			TqLruKey key = claim_cursor_key_of(notes[i].pending,
+											   notes[i].queue);
+			LWLock *lock = tq_lru_lock(&cursors, &key);
 			ClaimCursorEntry *entry;
 
 			/*
@@ -418,19 +285,20 @@ lower_tracked(int what, SubTransactionId since)
 			 * queue has no entry, no scanner skips anything, and nothing is to be
 			 * done.
 			 */
-			LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-			entry = claim_cursor_find_entry(bucket, &key);
+			LWLockAcquire(lock, LW_EXCLUSIVE);
+			entry = tq_lru_find(&cursors, &key);
 			if (entry != NULL)
 			{
 				sum_up(entry, notes[i].priority, seq);
 				if (seq < entry->low[notes[i].priority])
 					entry->low[notes[i].priority] = seq;
 			}
-			LWLockRelease(lock_of(bucket));
+			LWLockRelease(lock);
 		}
 	}
+	/* Then all cursors of this database begin anew. */
 	if (all_tracked_by >= since)
-		forget_database();
+		tq_lru_free_database(&cursors);
 }
 
 static void
@@ -516,7 +384,7 @@ tq_cursor_track_all(void)
 {
 	SubTransactionId id = GetCurrentSubTransactionId();
 
-	if (shared == NULL)
+	if (identities == NULL)
 		return;
 	all_tracked_by = Max(all_tracked_by, id);
 	has_tracked = true;
@@ -555,7 +423,7 @@ get_tracked(Oid pending, int32 queue, int priority)
 {
 	ClaimCursorNote *note;
 
-	if (shared == NULL || priority < TQ_PRIORITY_LOWEST ||
+	if (identities == NULL || priority < TQ_PRIORITY_LOWEST ||
 		priority > TQ_PRIORITY_HIGHEST)
 		return NULL;
 	note = find_tracked(pending, queue, priority);
@@ -659,24 +527,23 @@ see_own(TqCursor *cursor)
  * lock, and returns false under a shared one.
  */
 static bool
-read_entry(const ClaimCursorKey *key, TqCursor *cursor, LWLockMode mode)
+read_entry(const TqLruKey *key, TqCursor *cursor, LWLockMode mode)
 {
-	uint32 bucket = claim_cursor_bucket_of(key);
+	LWLock *lock = tq_lru_lock(&cursors, key);
 	ClaimCursorEntry *entry;
 
-	LWLockAcquire(lock_of(bucket), mode);
-	entry = claim_cursor_find_entry(bucket, key);
+	LWLockAcquire(lock, mode);
+	entry = tq_lru_find(&cursors, key);
 	if (entry == NULL && mode == LW_EXCLUSIVE)
-		entry = make_entry(&shared->buckets[bucket], key);
+		entry = make_entry(key);
 	if (entry != NULL)
 	{
-		touch(&shared->buckets[bucket], entry);
 		cursor->identity = entry->identity;
 		memcpy(cursor->generation, entry->generation,
 			   sizeof(entry->generation));
 		memcpy(cursor->low, entry->low, sizeof(entry->low));
 	}
-	LWLockRelease(lock_of(bucket));
+	LWLockRelease(lock);
 	return entry != NULL;
 }
 
@@ -692,13 +559,14 @@ read_entry(const ClaimCursorKey *key, TqCursor *cursor, LWLockMode mode)
 void
 tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 {
-	ClaimCursorKey key = claim_cursor_key_of(pending, queue);
+	TqLruKey key;
 
 	*cursor = (TqCursor){.pending = pending, .queue = queue};
 	for (int p = 0; p < PRIORITIES; p++)
 		cursor->low[p] = TQ_CURSOR_BEGIN;
-	if (shared == NULL || RecoveryInProgress() || all_tracked_by != 0)
+	if (identities == NULL || RecoveryInProgress() || all_tracked_by != 0)
 		return;
+	key = claim_cursor_key_of(pending, queue);
 	if (!read_entry(&key, cursor, LW_SHARED))
 		(void) read_entry(&key, cursor, LW_EXCLUSIVE);
 	see_own(cursor);
@@ -712,15 +580,16 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 void
 tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)
 {
-	ClaimCursorKey key = claim_cursor_key_of(cursor->pending, cursor->queue);
-	uint32 bucket;
+	TqLruKey key;
+	LWLock *lock;
 	ClaimCursorEntry *entry;
 
 	if (cursor->identity == 0 || low <= cursor->low[priority])
 		return;
-	bucket = claim_cursor_bucket_of(&key);
-	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-	entry = claim_cursor_find_entry(bucket, &key);
+	key = claim_cursor_key_of(cursor->pending, cursor->queue);
+	lock = tq_lru_lock(&cursors, &key);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	entry = tq_lru_find(&cursors, &key);
 	if (entry != NULL && entry->identity == cursor->identity)
 	{
 		low = Min(low,
@@ -728,5 +597,5 @@ tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)
 		if (low > entry->low[priority])
 			entry->low[priority] = low;
 	}
-	LWLockRelease(lock_of(bucket));
+	LWLockRelease(lock);
 }

@@ -25,11 +25,9 @@
  * never committed.  So the numbers here are hints, as everything in shared
  * memory.
  *
- * Locks ----- Each bucket has one of LOCKS locks, which protects all of it, and
- * is always taken in exclusive mode, because each use of an entry moves the
- * bucket's clock. A tag depends on two entries, a key's and the time of its
- * queue and priority, so a backend may hold two of these locks, taken in the
- * order of their numbers, and nothing else.
+ * Locks: those of lru_set.c, always in exclusive mode.  A tag depends on two
+ * entries, a key's and the time of its queue and priority, so a backend may hold
+ * two of them, taken in the order of their addresses, and nothing else.
  */
 #include "postgres.h"
 
@@ -47,9 +45,8 @@
 #define LONGEST_STRIDE (INT64CONST(1) << 20)
 #define CHECK_US 1000000 /* between two checks of a last tag */
 
-#define BUCKETS 1024
-#define BUCKET_SIZE 8
-#define LOCKS 64
+#define SETS 1024
+#define SET_SIZE 8
 
 #define TIME_HASH 0 /* in place of that of a key */
 
@@ -59,46 +56,32 @@ StaticAssertDecl(TQ_FAIR_TURN == INT64CONST(1) << (NUMBER_BITS + TURN_BITS),
 /* The time of a queue and priority, or the last tag of a key there. */
 typedef struct FairClockEntry
 {
-	Oid database; /* InvalidOid: the entry is free */
-	uint32 used;  /* the bucket's clock at the last use */
-	TqFairKey key;
+	TqLruEntry head;
 	int64 at;            /* less TQ_FAIR_FIRST */
 	int64 begun;         /* of a time: keys that began since it is this */
 	int64 others;        /* of a time: numbers of other tags */
 	TimestampTz checked; /* of a last tag */
 } FairClockEntry;
 
-typedef struct FairClockBucket
-{
-	uint32 clock;
-	FairClockEntry entries[BUCKET_SIZE];
-} FairClockBucket;
-
-typedef struct FairClockShared
-{
-	LWLockPadded *locks;
-	FairClockBucket buckets[BUCKETS];
-} FairClockShared;
-
-static FairClockShared *shared = NULL;
+static TqLruSets clocks = {.nsets = SETS,
+						   .nentries = SET_SIZE,
+						   .entry_size = sizeof(FairClockEntry)};
 
 static Size
 fair_clock_size(void)
 {
-	return sizeof(FairClockShared);
+	return tq_lru_size(&clocks);
 }
 
 static void
 fair_clock_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
-	shared = memory;
-	if (is_new)
-		shared->locks = locks;
+	tq_lru_attach(&clocks, memory, locks);
 }
 
 const TqShmemPart tq_fair_shmem = {.name = "tq fairness",
 								   .tranche = "TqFairness",
-								   .locks = LOCKS,
+								   .locks = TQ_LRU_LOCKS,
 								   .size = fair_clock_size,
 								   .startup = fair_clock_startup};
 
@@ -106,7 +89,7 @@ const TqShmemPart tq_fair_shmem = {.name = "tq fairness",
 bool
 tq_fair_is_kept(void)
 {
-	return shared != NULL;
+	return clocks.memory != NULL;
 }
 
 /* Returns the hash of a key, which is that of no time. */
@@ -121,98 +104,41 @@ tq_fair_hash(const char *key)
 
 /* ---- entries ---- */
 
-static TqFairKey
-fair_clock_time_of(const TqFairKey *key)
+static TqLruKey
+fair_clock_key_of(const TqFairKey *key, uint64 hash)
 {
-	TqFairKey time = *key;
-
-	time.hash = TIME_HASH;
-	return time;
-}
-
-static uint32
-fair_clock_bucket_of(const TqFairKey *key)
-{
-	uint32 hash = hash_combine(murmurhash32(MyDatabaseId ^ key->pending),
-							   murmurhash32((uint32) key->queue * 8 +
-											(uint32) key->priority));
-
-	hash = hash_combine(hash, murmurhash32((uint32) key->hash));
-	return hash_combine(hash, murmurhash32((uint32) (key->hash >> 32))) %
-		   BUCKETS;
-}
-
-static int
-lock_number(const TqFairKey *key)
-{
-	return (int) (fair_clock_bucket_of(key) % LOCKS);
+	return tq_lru_key(&clocks, key->pending, key->queue, key->priority, hash);
 }
 
 /* Takes the locks of two keys, in an order that all sessions keep. */
 static void
-fair_clock_lock(const TqFairKey *a, const TqFairKey *b)
+fair_clock_lock(const TqLruKey *a, const TqLruKey *b)
 {
-	int first = Min(lock_number(a), lock_number(b));
-	int second = Max(lock_number(a), lock_number(b));
+	LWLock *first = Min(tq_lru_lock(&clocks, a), tq_lru_lock(&clocks, b));
+	LWLock *second = Max(tq_lru_lock(&clocks, a), tq_lru_lock(&clocks, b));
 
-	LWLockAcquire(&shared->locks[first].lock, LW_EXCLUSIVE);
+	LWLockAcquire(first, LW_EXCLUSIVE);
 	if (second != first)
-		LWLockAcquire(&shared->locks[second].lock, LW_EXCLUSIVE);
+		LWLockAcquire(second, LW_EXCLUSIVE);
 }
 
 static void
-fair_clock_unlock(const TqFairKey *a, const TqFairKey *b)
+fair_clock_unlock(const TqLruKey *a, const TqLruKey *b)
 {
-	LWLockRelease(&shared->locks[lock_number(a)].lock);
-	if (lock_number(b) != lock_number(a))
-		LWLockRelease(&shared->locks[lock_number(b)].lock);
+	LWLock *first = tq_lru_lock(&clocks, a);
+	LWLock *second = tq_lru_lock(&clocks, b);
+
+	LWLockRelease(first);
+	if (second != first)
+		LWLockRelease(second);
 }
 
-/* Returns the entry of a key, or NULL.  The caller holds its lock. */
+/* Locks the set of a key, and returns the entry of the key, or NULL. */
 static FairClockEntry *
-fair_clock_find(const TqFairKey *key)
+fair_clock_lock_entry(const TqLruKey *key)
 {
-	FairClockBucket *bucket = &shared->buckets[fair_clock_bucket_of(key)];
-
-	for (int i = 0; i < BUCKET_SIZE; i++)
-	{
-		FairClockEntry *entry = &bucket->entries[i];
-
-		if (entry->key.hash == key->hash && entry->key.queue == key->queue &&
-			entry->key.priority == key->priority &&
-			entry->key.pending == key->pending &&
-			entry->database == MyDatabaseId)
-		{
-			entry->used = ++bucket->clock;
-			return entry;
-		}
-	}
-	return NULL;
-}
-
-/* Makes the entry of a key, in place of the one used least recently. */
-static FairClockEntry *
-make(const TqFairKey *key)
-{
-	FairClockBucket *bucket = &shared->buckets[fair_clock_bucket_of(key)];
-	FairClockEntry *oldest = &bucket->entries[0];
-
-	for (int i = 0; i < BUCKET_SIZE; i++)
-	{
-		FairClockEntry *entry = &bucket->entries[i];
-
-		if (entry->database == InvalidOid)
-		{
-			oldest = entry;
-			break;
-		}
-		if (bucket->clock - entry->used > bucket->clock - oldest->used)
-			oldest = entry;
-	}
-	*oldest = (FairClockEntry){.database = MyDatabaseId,
-							   .used = ++bucket->clock,
-							   .key = *key};
-	return oldest;
+	LWLockAcquire(tq_lru_lock(&clocks, key), LW_EXCLUSIVE);
+	return tq_lru_find(&clocks, key);
 }
 
 /* ---- tags ---- */
@@ -240,7 +166,8 @@ TqFair
 tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 			 int64 *tag)
 {
-	TqFairKey time_key = fair_clock_time_of(key);
+	TqLruKey time_key = fair_clock_key_of(key, TIME_HASH);
+	TqLruKey last_key = fair_clock_key_of(key, key->hash);
 	/* The distance of two tags of a key of that weight. */
 	double blocks = rint((1 << TURN_BITS) / weight);
 	int64 stride = (int64) Max(1, Min(blocks, LONGEST_STRIDE)) * NUMBERS;
@@ -248,9 +175,9 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 	FairClockEntry *time;
 	FairClockEntry *last;
 
-	fair_clock_lock(key, &time_key);
-	time = fair_clock_find(&time_key);
-	last = fair_clock_find(key);
+	fair_clock_lock(&last_key, &time_key);
+	time = tq_lru_find(&clocks, &time_key);
+	last = tq_lru_find(&clocks, &last_key);
 	if (time == NULL)
 		result = TQ_FAIR_NO_TIME;
 	else if (last == NULL ||
@@ -269,7 +196,7 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 			last->at = at;
 		*tag = TQ_FAIR_FIRST + at;
 	}
-	fair_clock_unlock(key, &time_key);
+	fair_clock_unlock(&last_key, &time_key);
 	return result;
 }
 
@@ -280,14 +207,13 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
 int64
 tq_fair_take_other(const TqFairKey *key, int64 tag, int tries)
 {
-	FairClockEntry *last;
+	TqLruKey last_key = fair_clock_key_of(key, key->hash);
+	FairClockEntry *last = fair_clock_lock_entry(&last_key);
 
 	tag += (INT64CONST(2) << Min(tries, 30)) - 1;
-	fair_clock_lock(key, key);
-	last = fair_clock_find(key);
 	if (last != NULL)
 		last->at = Max(last->at, tag - TQ_FAIR_FIRST);
-	fair_clock_unlock(key, key);
+	LWLockRelease(tq_lru_lock(&clocks, &last_key));
 	return tag;
 }
 
@@ -298,34 +224,32 @@ tq_fair_take_other(const TqFairKey *key, int64 tag, int tries)
 void
 tq_fair_set_time(const TqFairKey *key, int64 tag)
 {
-	TqFairKey time_key = fair_clock_time_of(key);
+	TqLruKey time_key = fair_clock_key_of(key, TIME_HASH);
 	int64 at = tag - TQ_FAIR_FIRST;
 	FairClockEntry *time;
 
-	if (shared == NULL)
+	if (!tq_fair_is_kept())
 		return;
-	fair_clock_lock(&time_key, &time_key);
-	time = fair_clock_find(&time_key);
+	time = fair_clock_lock_entry(&time_key);
 	if (time == NULL)
-		time = make(&time_key);
+		time = tq_lru_make(&clocks, &time_key);
 	if (at / NUMBERS > time->at / NUMBERS)
 		time->begun = 0;
 	time->at = Max(time->at, at);
-	fair_clock_unlock(&time_key, &time_key);
+	LWLockRelease(tq_lru_lock(&clocks, &time_key));
 }
 
 /* Returns the last tag of a key; 0 if it is not known. */
 int64
 tq_fair_last(const TqFairKey *key)
 {
-	FairClockEntry *last;
+	TqLruKey last_key = fair_clock_key_of(key, key->hash);
+	FairClockEntry *last = fair_clock_lock_entry(&last_key);
 	int64 tag = 0;
 
-	fair_clock_lock(key, key);
-	last = fair_clock_find(key);
 	if (last != NULL)
 		tag = last->at + TQ_FAIR_FIRST;
-	fair_clock_unlock(key, key);
+	LWLockRelease(tq_lru_lock(&clocks, &last_key));
 	return tag;
 }
 
@@ -333,13 +257,12 @@ tq_fair_last(const TqFairKey *key)
 void
 tq_fair_set_last(const TqFairKey *key, int64 tag, TimestampTz now)
 {
-	FairClockEntry *last;
+	TqLruKey last_key = fair_clock_key_of(key, key->hash);
+	FairClockEntry *last = fair_clock_lock_entry(&last_key);
 
-	fair_clock_lock(key, key);
-	last = fair_clock_find(key);
 	if (last == NULL)
-		last = make(key);
+		last = tq_lru_make(&clocks, &last_key);
 	last->at = tag == 0 ? 0 : tag - TQ_FAIR_FIRST;
 	last->checked = now;
-	fair_clock_unlock(key, key);
+	LWLockRelease(tq_lru_lock(&clocks, &last_key));
 }

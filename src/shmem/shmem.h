@@ -232,6 +232,52 @@ extern void tq_wait_requeue_wakeup(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
 extern void tq_wait_hand_off(const TqWait *wait);
 
+/* ---- lru_set.c: entries by key, of which the least recently used one goes ---- */
+
+#define TQ_LRU_LOCKS 64 /* each set uses one of them */
+
+/* What an entry is about; tq_lru_key() makes it. */
+typedef struct TqLruKey
+{
+	Oid database; /* InvalidOid: the entry is free */
+	Oid table;    /* another one after DROP and CREATE EXTENSION */
+	int32 id;     /* of a queue or worker in the table */
+	int32 priority;
+	uint64 hash; /* of a text; 0: none */
+	uint32 set;
+} TqLruKey;
+
+/* What each entry begins with. */
+typedef struct TqLruEntry
+{
+	TqLruKey key;
+	pg_atomic_uint32 used; /* the clock of the set at the last use */
+} TqLruEntry;
+
+typedef struct TqLruSets
+{
+	int nsets;
+	int nentries; /* of each set */
+	Size entry_size;
+	LWLockPadded *locks;
+	char *memory; /* NULL: no shared memory */
+} TqLruSets;
+
+/* The size of a set, which begins with its clock. */
+#define TQ_LRU_SET_HEAD MAXALIGN(sizeof(pg_atomic_uint32))
+#define TQ_LRU_SET_SIZE(nentries, entry_size)                                 \
+	(TQ_LRU_SET_HEAD + (nentries) * (entry_size))
+
+extern Size tq_lru_size(const TqLruSets *sets);
+extern void tq_lru_attach(TqLruSets *sets, void *memory, LWLockPadded *locks);
+extern TqLruKey tq_lru_key(const TqLruSets *sets, Oid table, int32 id,
+						   int32 priority, uint64 hash);
+extern LWLock *tq_lru_lock(const TqLruSets *sets, const TqLruKey *key);
+extern void *tq_lru_find(const TqLruSets *sets, const TqLruKey *key);
+extern void *tq_lru_make(const TqLruSets *sets, const TqLruKey *key);
+extern void tq_lru_free(TqLruEntry *entry);
+extern void tq_lru_free_database(const TqLruSets *sets);
+
 /* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
 
 #define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */

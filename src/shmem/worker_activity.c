@@ -7,140 +7,81 @@
  * before its transaction ends: whether it was committed is for the reader to
  * find out from the run.
  *
- * A worker is looked for in a set of entries that its key determines, and
- * replaces the one of the set that was used least recently.  What is replaced,
- * or lost in a crash, is what the worker did since its row was last written.
- * Without shared memory a backend has one set of its own.
+ * What is replaced by that of another worker (lru_set.c), or lost in a crash, is
+ * what the worker did since its row was last written.  Without shared memory a
+ * backend has one set of its own.
  *
- * Locks
- * -----
- * Each set has one of LOCKS locks, which protects all of it: in exclusive mode
- * to note a claim or to empty an entry, in share mode to read one.  A backend
- * holds one of them at a time, and takes nothing else meanwhile.
+ * Locks: those of lru_set.c, in exclusive mode to note a claim or to empty an
+ * entry, in share mode to read one.
  */
 #include "postgres.h"
-
-#include "common/hashfn.h"
-#include "storage/shmem.h"
 
 #include "shmem.h"
 
 #define SETS 512
-#define WAYS 8
-#define LOCKS 64
-
-/* The worker of a row, in a table of a database. */
-typedef struct WorkerActivityKey
-{
-	Oid database;
-	Oid table; /* another one after DROP and CREATE EXTENSION */
-	int32 worker;
-} WorkerActivityKey;
+#define SET_SIZE 8
 
 typedef struct WorkerActivityEntry
 {
-	WorkerActivityKey key; /* database InvalidOid: free */
-	uint32 used;
+	TqLruEntry head;
 	int next; /* where the next claim goes */
 	TqWorkerActivity activity;
 } WorkerActivityEntry;
 
-typedef struct Set
-{
-	uint32 uses;
-	WorkerActivityEntry entries[WAYS];
-} Set;
+/* The set of a backend without shared memory. */
+static int64 own_set[TQ_LRU_SET_SIZE(SET_SIZE, sizeof(WorkerActivityEntry)) /
+					 sizeof(int64)];
 
-static Set own_set;
-static Set *sets = &own_set;
-static LWLockPadded *locks = NULL; /* NULL: no shared memory */
+static TqLruSets workers = {.nsets = 1,
+							.nentries = SET_SIZE,
+							.entry_size = sizeof(WorkerActivityEntry),
+							.memory = (char *) own_set};
 
 static Size
 worker_activity_size(void)
 {
-	return mul_size(SETS, sizeof(Set));
+	workers.nsets = SETS;
+	return tq_lru_size(&workers);
 }
 
 static void
-worker_activity_startup(void *memory, bool is_new, LWLockPadded *new_locks)
+worker_activity_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
-	sets = memory;
-	locks = new_locks;
+	tq_lru_attach(&workers, memory, locks);
 }
 
 const TqShmemPart tq_activity_shmem = {.name = "tq worker activity",
 									   .tranche = "tq_worker_activity",
-									   .locks = LOCKS,
+									   .locks = TQ_LRU_LOCKS,
 									   .size = worker_activity_size,
 									   .startup = worker_activity_startup};
 
-/* Locks the set of a key and returns it. */
-static Set *
-lock_set(const WorkerActivityKey *key, LWLockMode mode)
+static void
+worker_activity_lock(const TqLruKey *key, LWLockMode mode)
 {
-	uint32 hash = hash_bytes((const unsigned char *) key,
-							 sizeof(WorkerActivityKey));
-
-	if (locks == NULL)
-		return sets;
-	LWLockAcquire(&locks[hash % SETS % LOCKS].lock, mode);
-	return &sets[hash % SETS];
+	if (workers.locks != NULL)
+		LWLockAcquire(tq_lru_lock(&workers, key), mode);
 }
 
 static void
-unlock_set(const Set *set)
+worker_activity_unlock(const TqLruKey *key)
 {
-	if (locks != NULL)
-		LWLockRelease(&locks[(set - sets) % LOCKS].lock);
-}
-
-/* Returns the entry of a key, or NULL. */
-static WorkerActivityEntry *
-worker_activity_find_entry(Set *set, const WorkerActivityKey *key)
-{
-	for (int i = 0; i < WAYS; i++)
-	{
-		if (memcmp(&set->entries[i].key, key, sizeof(WorkerActivityKey)) == 0)
-			return &set->entries[i];
-	}
-	return NULL;
-}
-
-/* Returns the entry of a key, after making one if necessary. */
-static WorkerActivityEntry *
-use_entry(Set *set, const WorkerActivityKey *key)
-{
-	WorkerActivityEntry *entry = worker_activity_find_entry(set, key);
-
-	if (entry == NULL)
-	{
-		WorkerActivityEntry *oldest = &set->entries[0];
-
-		/* Empty the entry that was used least recently, for another key. */
-		for (int i = 1; i < WAYS; i++)
-		{
-			if (set->uses - set->entries[i].used > set->uses - oldest->used)
-				oldest = &set->entries[i];
-		}
-		memset(oldest, 0, sizeof(WorkerActivityEntry));
-		oldest->key = *key;
-		entry = oldest;
-	}
-	entry->used = ++set->uses;
-	return entry;
+	if (workers.locks != NULL)
+		LWLockRelease(tq_lru_lock(&workers, key));
 }
 
 /* Forgets what a worker has done: it begins as a new one. */
 void
 tq_activity_forget(Oid table, int32 worker)
 {
-	WorkerActivityKey key = {MyDatabaseId, table, worker};
-	Set *set = lock_set(&key, LW_EXCLUSIVE);
-	WorkerActivityEntry *entry = worker_activity_find_entry(set, &key);
+	TqLruKey key = tq_lru_key(&workers, table, worker, 0, 0);
+	TqLruEntry *entry;
 
+	worker_activity_lock(&key, LW_EXCLUSIVE);
+	entry = tq_lru_find(&workers, &key);
 	if (entry != NULL)
-		memset(entry, 0, sizeof(WorkerActivityEntry));
-	unlock_set(set);
+		tq_lru_free(entry);
+	worker_activity_unlock(&key);
 }
 
 /*
@@ -150,11 +91,15 @@ void
 tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 				 const TqRecentClaim *claims, int n)
 {
-	WorkerActivityKey key = {MyDatabaseId, table, worker};
-	Set *set = lock_set(&key, LW_EXCLUSIVE);
-	WorkerActivityEntry *entry = use_entry(set, &key);
-	TqWorkerActivity *activity = &entry->activity;
+	TqLruKey key = tq_lru_key(&workers, table, worker, 0, 0);
+	WorkerActivityEntry *entry;
+	TqWorkerActivity *activity;
 
+	worker_activity_lock(&key, LW_EXCLUSIVE);
+	entry = tq_lru_find(&workers, &key);
+	if (entry == NULL)
+		entry = tq_lru_make(&workers, &key);
+	activity = &entry->activity;
 	if (seen != 0)
 		activity->seen = seen;
 	for (int i = Max(n - TQ_RECENT_MAX, 0); i < n; i++)
@@ -163,17 +108,18 @@ tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 		entry->next = (entry->next + 1) % TQ_RECENT_MAX;
 		activity->n = Min(activity->n + 1, TQ_RECENT_MAX);
 	}
-	unlock_set(set);
+	worker_activity_unlock(&key);
 }
 
 /* Returns what a worker has done, as far as it is known here. */
 void
 tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
 {
-	WorkerActivityKey key = {MyDatabaseId, table, worker};
-	Set *set = lock_set(&key, LW_SHARED);
-	const WorkerActivityEntry *entry = worker_activity_find_entry(set, &key);
+	TqLruKey key = tq_lru_key(&workers, table, worker, 0, 0);
+	const WorkerActivityEntry *entry;
 
+	worker_activity_lock(&key, LW_SHARED);
+	entry = tq_lru_find(&workers, &key);
 	if (entry != NULL)
 	{
 		int n = entry->activity.n;
@@ -188,5 +134,5 @@ tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
 	}
 	else
 		*activity = (TqWorkerActivity){0};
-	unlock_set(set);
+	worker_activity_unlock(&key);
 }
