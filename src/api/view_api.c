@@ -71,7 +71,7 @@ tq_why(PG_FUNCTION_ARGS)
 	return show_task(fcinfo,
 					 "SELECT r.reason, r.detail, r.advice"
 					 " FROM tq_internal.task_reason r WHERE r.task_id = $1"
-					 " ORDER BY r.place, r.detail");
+					 " ORDER BY r.rank, r.detail");
 }
 
 /*
@@ -114,7 +114,7 @@ tq_health(PG_FUNCTION_ARGS)
 	put_rows(
 		fcinfo,
 		"SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END"
-		" FROM tq_internal.health_check h ORDER BY h.place",
+		" FROM tq_internal.health_check h ORDER BY h.rank",
 		0, InvalidOid, (Datum) 0);
 	tq_call_end();
 	return (Datum) 0;

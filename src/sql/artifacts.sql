@@ -40,15 +40,15 @@ COMMENT ON FUNCTION tq_internal.artifact_label(tq.slugid, int, text) IS 'the wor
 -- An artifact that is an error, and has no content, counts as present.
 CREATE FUNCTION tq_internal.present_artifact(task_id tq.slugid, run_id int, name text) RETURNS tq_internal.artifact LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	place record := tq_internal.run_with_artifacts(task_id, run_id);
+	of_run record := tq_internal.run_with_artifacts(task_id, run_id);
 	artifact tq_internal.artifact;
 BEGIN
 	SELECT a.* INTO artifact
-		FROM tq_internal.artifact a WHERE a.task = place.task AND a.run_id = place.run AND a.name = present_artifact.name;
+		FROM tq_internal.artifact a WHERE a.task = of_run.task AND a.run_id = of_run.run AND a.name = present_artifact.name;
 	IF artifact.present THEN
 		RETURN artifact;
 	END IF;
-	RAISE EXCEPTION '% does not exist', tq_internal.artifact_label(task_id, place.run, name)
+	RAISE EXCEPTION '% does not exist', tq_internal.artifact_label(task_id, of_run.run, name)
 		USING ERRCODE = 'TQ404', HINT = 'tq.list_artifacts() shows the artifacts of a run.',
 			DETAIL = CASE WHEN artifact.present IS NULL THEN 'It was never created, or it has expired.' ELSE 'Its upload has not been finished.' END;
 END
@@ -164,13 +164,13 @@ CREATE FUNCTION tq.list_artifacts(task_id tq.slugid, run_id int, after text DEFA
 	LANGUAGE tq_read AS $$
 DECLARE
 	page_size int;
-	place record;
+	of_run record;
 BEGIN
 	PERFORM tq_internal.not_null(task_id, 'task_id'), tq_internal.arg_run_id(run_id);
 	page_size := tq_internal.arg_max(max);
 	PERFORM tq_internal.require_artifacts(task_id, run_id);
-	place := tq_internal.run_with_artifacts(task_id, run_id);
-	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(place.task, place.run, after, page_size);
+	of_run := tq_internal.run_with_artifacts(task_id, run_id);
+	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(of_run.task, of_run.run, after, page_size);
 END
 $$;
 COMMENT ON FUNCTION tq.list_artifacts(tq.slugid, int, text, int) IS 'artifacts of a run, by name; go on after the last name seen';
@@ -179,13 +179,13 @@ CREATE FUNCTION tq.list_latest_artifacts(task_id tq.slugid, after text DEFAULT N
 	LANGUAGE tq_read AS $$
 DECLARE
 	page_size int;
-	place record;
+	of_run record;
 BEGIN
 	PERFORM tq_internal.not_null(task_id, 'task_id');
 	page_size := tq_internal.arg_max(max);
 	PERFORM tq_internal.require_artifacts(task_id, NULL);
-	place := tq_internal.run_with_artifacts(task_id, NULL);
-	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(place.task, place.run, after, page_size);
+	of_run := tq_internal.run_with_artifacts(task_id, NULL);
+	RETURN QUERY SELECT * FROM tq_internal.artifacts_of_run(of_run.task, of_run.run, after, page_size);
 END
 $$;
 COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_artifacts() of the last run';

@@ -5,9 +5,9 @@
 -- The rights that ALTER DEFAULT PRIVILEGES gives away do not extend to tq.
 DO $$
 DECLARE
-	heir pg_catalog.text;
+	grantee pg_catalog.text;
 BEGIN
-	FOR heir IN
+	FOR grantee IN
 		SELECT DISTINCT pg_catalog.quote_ident(r.rolname)
 		FROM (SELECT c.relacl AS acl FROM pg_catalog.pg_class c WHERE c.relnamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
 			UNION ALL SELECT p.proacl FROM pg_catalog.pg_proc p WHERE p.pronamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
@@ -16,10 +16,10 @@ BEGIN
 			JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
 		WHERE r.rolname <> current_user
 	LOOP
-		EXECUTE pg_catalog.format('REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM %s', heir);
-		EXECUTE pg_catalog.format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM %s', heir);
-		EXECUTE pg_catalog.format('REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM %s', heir);
-		EXECUTE pg_catalog.format('REVOKE ALL ON SCHEMA tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM %s', grantee);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM %s', grantee);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM %s', grantee);
+		EXECUTE pg_catalog.format('REVOKE ALL ON SCHEMA tq_internal FROM %s', grantee);
 	END LOOP;
 END
 $$;

@@ -53,7 +53,7 @@ COMMENT ON VIEW tq_internal.dead_rows IS 'tables with their dead rows, and wheth
 -- What an operator looks at first.  In psql the rows have at most 120 columns:
 -- a detail has 51 characters, a hint 42.
 CREATE VIEW tq_internal.health_check AS
-	SELECT 1 AS place, 'preload' AS name, p.loaded AS ok,
+	SELECT 1 AS rank, 'preload' AS name, p.loaded AS ok,
 		CASE WHEN p.loaded THEN 'the server has preloaded tq' ELSE 'the server has not preloaded tq' END AS detail,
 		'set shared_preload_libraries, restart' AS hint
 	FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
@@ -227,7 +227,7 @@ CREATE VIEW tq_internal.screen AS
 	FROM queue
 	UNION ALL
 	SELECT 2, 0, CASE WHEN bool_and(h.ok) THEN format('health: all %s checks are ok', count(*))
-		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.place) FILTER (WHERE NOT h.ok), 81) END
+		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.rank) FILTER (WHERE NOT h.ok), 81) END
 	FROM tq_internal.health_check h
 	UNION ALL SELECT 3, 0, ''
 	UNION ALL

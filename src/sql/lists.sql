@@ -1,7 +1,7 @@
 -- ---------------------------------------------------------------------------
 -- Lists of queues and of their runs (doc/spec/taskcluster.md 2.16)
 --
--- A list returns a page, each row of which has the place after which the next
+-- A list returns a page, each row of which has the position after which the next
 -- page begins.  The order does not change while tasks move, so that a task is
 -- neither skipped nor returned twice.  A queue that does not exist has empty lists.
 -- ---------------------------------------------------------------------------

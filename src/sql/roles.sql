@@ -60,7 +60,7 @@ $$;
 DO $$
 DECLARE
 	made pg_catalog.name;
-	heir pg_catalog.name;
+	member pg_catalog.name;
 	heirs pg_catalog.text;
 BEGIN
 	FOREACH made IN ARRAY ARRAY['tq_admin', 'tq_producer', 'tq_worker', 'tq_reader'] LOOP
@@ -77,15 +77,15 @@ BEGIN
 				USING DETAIL = 'It has rights to tq in every database of this server.',
 					HINT = pg_catalog.format('If that is not intended: ALTER ROLE %I NOLOGIN.', made);
 		END IF;
-		SELECT m.rolname INTO heir
+		SELECT m.rolname INTO member
 			FROM pg_catalog.pg_auth_members a
 				JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
 			WHERE g.rolname = made AND a.admin_option AND NOT m.rolsuper
 			ORDER BY m.rolname LIMIT 1;
 		IF FOUND THEN
-			RAISE WARNING 'role "%" exists and can be granted by role "%"', made, heir
+			RAISE WARNING 'role "%" exists and can be granted by role "%"', made, member
 				USING DETAIL = 'Its members have rights to tq in every database of this server.',
-					HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR %I FROM %I.', made, heir);
+					HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR %I FROM %I.', made, member);
 		END IF;
 		SELECT pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(m.rolname), ', ') INTO heirs
 			FROM pg_catalog.pg_auth_members a

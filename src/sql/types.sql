@@ -201,7 +201,7 @@ COMMENT ON COLUMN tq.progress.done IS 'share of its tasks that is done, from 0 t
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';
-COMMENT ON COLUMN tq.exchange_message.id IS 'place in the order of publication';
+COMMENT ON COLUMN tq.exchange_message.id IS 'position in the order of publication';
 COMMENT ON COLUMN tq.exchange_message.exchange IS 'exchange of the message';
 COMMENT ON COLUMN tq.exchange_message.routing_key IS 'words that patterns match';
 COMMENT ON COLUMN tq.exchange_message.cc IS 'further routing keys: the routes of the task';
@@ -240,7 +240,7 @@ COMMENT ON COLUMN tq.pending_entry.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.pending_entry.run_id IS 'number of the run';
 COMMENT ON COLUMN tq.pending_entry.task IS 'its definition';
 COMMENT ON COLUMN tq.pending_entry.inserted IS 'when it became pending';
-COMMENT ON COLUMN tq.pending_entry.page IS 'place in the list, for after';
+COMMENT ON COLUMN tq.pending_entry.page IS 'position in the list, for after';
 CREATE TYPE tq.claimed_entry AS (
 	task_id tq.slugid, run_id int, worker_group text, worker_id text, claimed timestamptz, task jsonb, page text);
 COMMENT ON TYPE tq.claimed_entry IS 'row of list_claimed_tasks(): a run that a worker has, and since when';
@@ -250,7 +250,7 @@ COMMENT ON COLUMN tq.claimed_entry.worker_group IS 'group of the worker';
 COMMENT ON COLUMN tq.claimed_entry.worker_id IS 'worker that has the run';
 COMMENT ON COLUMN tq.claimed_entry.claimed IS 'when the run was first claimed';
 COMMENT ON COLUMN tq.claimed_entry.task IS 'its definition';
-COMMENT ON COLUMN tq.claimed_entry.page IS 'place in the list, for after';
+COMMENT ON COLUMN tq.claimed_entry.page IS 'position in the list, for after';
 CREATE TYPE tq.task_queue_entry AS (
 	task_queue_id text, provisioner_id text, worker_type text, expires timestamptz, last_date_active timestamptz,
 	description text, stability text, page text);
@@ -262,7 +262,7 @@ COMMENT ON COLUMN tq.task_queue_entry.expires IS 'when it is no longer listed, u
 COMMENT ON COLUMN tq.task_queue_entry.last_date_active IS 'when a worker last asked it for work; recorded with a delay';
 COMMENT ON COLUMN tq.task_queue_entry.description IS 'empty';
 COMMENT ON COLUMN tq.task_queue_entry.stability IS 'experimental';
-COMMENT ON COLUMN tq.task_queue_entry.page IS 'place in the list, for after';
+COMMENT ON COLUMN tq.task_queue_entry.page IS 'position in the list, for after';
 CREATE TYPE tq.worker_entry AS (
 	worker_group text, worker_id text, first_claim timestamptz, last_date_active timestamptz,
 	latest_task_id tq.slugid, latest_run_id int, quarantine_until timestamptz, page text);
@@ -274,4 +274,4 @@ COMMENT ON COLUMN tq.worker_entry.last_date_active IS 'when it last asked for wo
 COMMENT ON COLUMN tq.worker_entry.latest_task_id IS 'task of its last claim';
 COMMENT ON COLUMN tq.worker_entry.latest_run_id IS 'run of its last claim';
 COMMENT ON COLUMN tq.worker_entry.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
-COMMENT ON COLUMN tq.worker_entry.page IS 'place in the list, for after';
+COMMENT ON COLUMN tq.worker_entry.page IS 'position in the list, for after';

@@ -587,7 +587,7 @@ CREATE VIEW tq_internal.claimable_task AS
 	SELECT t.task_id, p.*
 	FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
 	WHERE p.seq <> p.task;
-COMMENT ON VIEW tq_internal.claimable_task IS 'tasks that can be claimed, with their place in the queue';
+COMMENT ON VIEW tq_internal.claimable_task IS 'tasks that can be claimed, with their position in the queue';
 
 CREATE FUNCTION tq_internal.shorten(given text, size int) RETURNS text
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -633,7 +633,7 @@ COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queue
 -- psql the rows have at most 120 columns: a reason has up to 14 characters, a
 -- detail 50, an advice 49.
 CREATE VIEW tq_internal.task_reason AS
-	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
+	SELECT c.task_id, 10 AS rank, 'unscheduled' AS reason,
 		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself, so it waits for a call'
 			WHEN o.state IS NULL THEN format('it depends on %s, deleted', o.required_task_id)
 			ELSE format('it depends on %s: %s', COALESCE(tq_internal.shorten(o.required_name, 22), o.required_task_id::text), o.state) END AS detail,

@@ -36,17 +36,17 @@ COMMENT ON FUNCTION tq_internal.arg_worker_name(text, text) IS 'an argument of t
 -- The last claims of a worker: those that are stored, and then those that are only
 -- in shared memory, if the worker has these runs.
 CREATE FUNCTION tq_internal.last_claims(worker int, stored_tasks bigint[], stored_runs int[], tasks bigint[], runs int[])
-	RETURNS TABLE (task bigint, run_id int, place bigint)
+	RETURNS TABLE (task bigint, run_id int, nth bigint)
 	LANGUAGE sql STABLE
 	BEGIN ATOMIC
-		SELECT u.task, u.run_id, max(u.place)
-		FROM unnest(stored_tasks || tasks, stored_runs || runs) WITH ORDINALITY AS u (task, run_id, place)
+		SELECT u.task, u.run_id, max(u.nth)
+		FROM unnest(stored_tasks || tasks, stored_runs || runs) WITH ORDINALITY AS u (task, run_id, nth)
 			LEFT JOIN tq_internal.run r ON r.task = u.task AND r.run_id = u.run_id AND r.worker = last_claims.worker
 			LEFT JOIN tq_internal.run_detail d ON d.task = u.task AND d.run_id = u.run_id AND d.worker = last_claims.worker
-		WHERE u.place <= cardinality(stored_tasks) OR r.task IS NOT NULL OR d.task IS NOT NULL
+		WHERE u.nth <= cardinality(stored_tasks) OR r.task IS NOT NULL OR d.task IS NOT NULL
 		GROUP BY u.task, u.run_id;
 	END;
-COMMENT ON FUNCTION tq_internal.last_claims(int, bigint[], int[], bigint[], int[]) IS 'last claims of a worker; the greatest place is that of the last one';
+COMMENT ON FUNCTION tq_internal.last_claims(int, bigint[], int[], bigint[], int[]) IS 'last claims of a worker; the greatest nth is that of the last one';
 
 -- Rows are written at most once per tq.seen_interval.
 CREATE VIEW tq_internal.seen_worker AS
@@ -64,10 +64,10 @@ BEGIN
 			'expires', tq_internal.json_time(w.expires), 'firstClaim', tq_internal.json_time(w.first_claim),
 			'lastDateActive', tq_internal.json_time(w.last_date_active), 'quarantineUntil', tq_internal.json_time(w.quarantine_until),
 			'quarantineDetails', w.quarantine_details,
-			'recentTasks', (SELECT coalesce(jsonb_agg(jsonb_build_object('taskId', c.task_id, 'runId', c.run_id) ORDER BY c.place), '[]')
-				FROM (SELECT t.task_id, l.run_id, l.place
+			'recentTasks', (SELECT coalesce(jsonb_agg(jsonb_build_object('taskId', c.task_id, 'runId', c.run_id) ORDER BY c.nth), '[]')
+				FROM (SELECT t.task_id, l.run_id, l.nth
 					FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, w.tasks, w.runs) AS l JOIN tq_internal.task t ON t.id = l.task
-					ORDER BY l.place DESC LIMIT 20) AS c)))
+					ORDER BY l.nth DESC LIMIT 20) AS c)))
 		FROM tq_internal.seen_worker w JOIN tq_internal.queue q ON q.id = w.queue
 		WHERE w.id = worker);
 END
@@ -142,7 +142,7 @@ BEGIN
 			CROSS JOIN LATERAL tq_internal.worker_activity(w.id) AS a
 			LEFT JOIN LATERAL (SELECT t.task_id, x.run_id
 				FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, a.tasks, a.runs) AS x JOIN tq_internal.task t ON t.id = x.task
-				ORDER BY x.place DESC LIMIT 1) AS c ON true
+				ORDER BY x.nth DESC LIMIT 1) AS c ON true
 		ORDER BY w.worker_group, w.worker_id;
 END
 $$;

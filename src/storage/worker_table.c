@@ -71,10 +71,10 @@ static TqStatement insert_worker = TQ_STATEMENT(
 static TqStatement store_worker = TQ_STATEMENT(
 	"UPDATE tq_internal.worker AS w SET last_date_active = $4, expires = greatest(w.expires, $5),"
 	" first_claim = CASE WHEN $6 THEN coalesce(w.first_claim, $4) ELSE w.first_claim END,"
-	" (recent_tasks, recent_runs) = (SELECT coalesce(array_agg(x.task ORDER BY x.place), '{}'),"
-	" coalesce(array_agg(x.run_id ORDER BY x.place), '{}')"
+	" (recent_tasks, recent_runs) = (SELECT coalesce(array_agg(x.task ORDER BY x.nth), '{}'),"
+	" coalesce(array_agg(x.run_id ORDER BY x.nth), '{}')"
 	" FROM (SELECT * FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, $2, $3) AS c"
-	" ORDER BY c.place DESC LIMIT 20) AS x)"
+	" ORDER BY c.nth DESC LIMIT 20) AS x)"
 	" WHERE w.id IN (SELECT id FROM tq_internal.worker WHERE id = $1"
 	" AND (last_date_active IS NULL OR last_date_active <= $7 OR expires IS NULL"
 	" OR ($6 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",

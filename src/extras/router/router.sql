@@ -85,9 +85,9 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', '');
 CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_shard_cluster' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
-CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], are_groups bool, owners int[]) RETURNS int
-	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], bool, int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
+CREATE FUNCTION tq_shard_internal.one_partition(ids tq.slugid[], are_groups bool, owners int[]) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_shard_one_partition' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.one_partition(tq.slugid[], bool, int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
 CREATE FUNCTION tq_shard_internal.claim_order(queue text, shards int[]) RETURNS int[]
 	AS 'MODULE_PATHNAME', 'tq_shard_claim_order' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.claim_order(text, int[]) IS 'shards in the order in which a claim asks them';
@@ -117,22 +117,22 @@ CREATE FUNCTION tq_shard_internal.find(id tq.slugid, is_group bool) RETURNS int
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place tq_shard_internal.bucket;
+	partition tq_shard_internal.bucket;
 	candidate int;
 	found_there bool;
 	stale bool;
-	known int := CASE WHEN NOT is_group THEN tq_shard_internal.place_of_ids(ARRAY[id], false) END;
+	known int := CASE WHEN NOT is_group THEN tq_shard_internal.partition_of_ids(ARRAY[id], false) END;
 BEGIN
 	IF known IS NOT NULL THEN
 		RETURN known;
 	END IF;
-	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq_shard_internal.bucket(id);
+	SELECT b.* INTO partition FROM tq_shard_internal.bucket b WHERE b.bucket = tq_shard_internal.bucket(id);
 	-- a snapshot of an earlier statement may be older than the map that called this
 	stale := current_setting('transaction_isolation') IN ('repeatable read', 'serializable');
-	IF stale OR cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
+	IF stale OR cardinality(partition.old) > 0 OR partition.next IS NOT NULL THEN
 		-- the next one may begin groups before the map here says that it does
 		FOREACH candidate IN ARRAY CASE WHEN stale THEN tq_shard_internal.shards()
-			ELSE array_remove(ARRAY[place.shard, place.next] || place.old, NULL) END LOOP
+			ELSE array_remove(ARRAY[partition.shard, partition.next] || partition.old, NULL) END LOOP
 			IF is_group THEN
 				found_there := tq_shard_internal.has_task_group(1024 + candidate, id);
 			ELSE
@@ -153,18 +153,18 @@ CREATE FUNCTION tq_shard_internal.shards_of(ids tq.slugid[], are_groups bool) RE
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int := tq_shard_internal.place_of_ids(ids, are_groups);
+	partition int := tq_shard_internal.partition_of_ids(ids, are_groups);
 	others int[] := '{}';
 BEGIN
 	-- as in find()
 	IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
 		others := tq_shard_internal.shards();
 	END IF;
-	IF place IS NOT NULL THEN
-		RETURN array_fill(place - 1024, ARRAY[cardinality(ids)]);
+	IF partition IS NOT NULL THEN
+		RETURN array_fill(partition - 1024, ARRAY[cardinality(ids)]);
 	END IF;
 	RETURN (WITH asked AS MATERIALIZED (
-			SELECT i.id, i.n, b.shard, b.next, b.old, tq_shard_internal.place_of_ids(ARRAY[i.id], are_groups) - 1024 AS known
+			SELECT i.id, i.n, b.shard, b.next, b.old, tq_shard_internal.partition_of_ids(ARRAY[i.id], are_groups) - 1024 AS known
 			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq_shard_internal.bucket(i.id), 0)
 		), candidate AS (
 			SELECT c.shard, array_agg(DISTINCT a.id) AS ids
@@ -196,14 +196,14 @@ CREATE FUNCTION tq_shard_internal.shards() RETURNS int[]
 	LANGUAGE sql BEGIN ATOMIC SELECT COALESCE(array_agg(s.number ORDER BY s.number), '{0}') FROM tq_shard_internal.shard s; END;
 COMMENT ON FUNCTION tq_shard_internal.shards() IS 'numbers of the shards';
 
-CREATE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[], are_groups bool) RETURNS int
-	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, are_groups, ARRAY(
+CREATE FUNCTION tq_shard_internal.partition_of_ids(ids tq.slugid[], are_groups bool) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_partition(ids, are_groups, ARRAY(
 		SELECT CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END FROM tq_shard_internal.bucket b ORDER BY b.bucket)); END;
-COMMENT ON FUNCTION tq_shard_internal.place_of_ids(tq.slugid[], bool) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
+COMMENT ON FUNCTION tq_shard_internal.partition_of_ids(tq.slugid[], bool) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
 
-CREATE FUNCTION tq_shard_internal.first_place() RETURNS int
+CREATE FUNCTION tq_shard_internal.first_partition() RETURNS int
 	LANGUAGE sql BEGIN ATOMIC SELECT 1024 + COALESCE(min(s.number), 0) FROM tq_shard_internal.shard s WHERE s.state = 'active'; END;
-COMMENT ON FUNCTION tq_shard_internal.first_place() IS 'partition of the first shard that begins groups';
+COMMENT ON FUNCTION tq_shard_internal.first_partition() IS 'partition of the first shard that begins groups';
 
 -- A task without a group begins its own.  One without an id, too, goes to where the
 -- first task is that it depends on.
@@ -265,21 +265,21 @@ COMMENT ON FUNCTION tq_shard_internal.refuse(text, text, text) IS 'error of a fu
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[];
-	place int;
+	partitions int[];
+	partition int;
 	made bigint := 0;
 BEGIN
 	IF jsonb_typeof(tasks) = 'array' THEN
-		places := tq_shard_internal.shards_of(ARRAY(SELECT tq_shard_internal.group_of_definition(
+		partitions := tq_shard_internal.shards_of(ARRAY(SELECT tq_shard_internal.group_of_definition(
 				tq_shard_internal.slugid_of(e.task ->> 'taskId'), e.task -> 'task')
 			FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) ORDER BY e.i), true);
 	END IF;
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN tq_shard_internal.create_tasks_at(COALESCE(1024 + places[1], 0), tasks);
+	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
+		RETURN tq_shard_internal.create_tasks_at(COALESCE(1024 + partitions[1], 0), tasks);
 	END IF;
-	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
-		made := made + tq_shard_internal.create_tasks_at(1024 + place,
-			(SELECT jsonb_agg(e.task ORDER BY e.i) FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) WHERE places[e.i] = place));
+	FOR partition IN SELECT DISTINCT p FROM unnest(partitions) AS p ORDER BY 1 LOOP
+		made := made + tq_shard_internal.create_tasks_at(1024 + partition,
+			(SELECT jsonb_agg(e.task ORDER BY e.i) FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) WHERE partitions[e.i] = partition));
 	END LOOP;
 	RETURN made;
 END
@@ -292,22 +292,22 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[];
-	place int;
+	partitions int[];
+	partition int;
 BEGIN
 	IF task_group_id IS NULL AND task_ids IS NOT NULL AND cardinality(task_ids) = cardinality(payloads) THEN
-		places := tq_shard_internal.shards_of(task_ids, true);
+		partitions := tq_shard_internal.shards_of(task_ids, true);
 	END IF;
-	IF COALESCE(places[1] = ALL (places), true) THEN
+	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
 		RETURN tq_shard_internal.enqueue_tasks_at(
-			COALESCE(1024 + places[1], tq_shard_internal.of_new_task(task_ids[1], task_group_id, dependencies)),
+			COALESCE(1024 + partitions[1], tq_shard_internal.of_new_task(task_ids[1], task_group_id, dependencies)),
 			task_queue_id, payloads, task_ids, task_group_id, dependencies, requires, priority, retries, deadline, expires, delay,
 			routes, scopes, tags, extra, name, scheduler_id, project_id, policy, retry, run_at);
 	END IF;
-	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
-		PERFORM tq_shard_internal.enqueue_tasks_at(1024 + place, task_queue_id,
-			(SELECT array_agg(i.payload ORDER BY i.n) FROM unnest(payloads) WITH ORDINALITY AS i (payload, n) WHERE places[i.n] = place),
-			(SELECT array_agg(i.id ORDER BY i.n) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) WHERE places[i.n] = place),
+	FOR partition IN SELECT DISTINCT p FROM unnest(partitions) AS p ORDER BY 1 LOOP
+		PERFORM tq_shard_internal.enqueue_tasks_at(1024 + partition, task_queue_id,
+			(SELECT array_agg(i.payload ORDER BY i.n) FROM unnest(payloads) WITH ORDINALITY AS i (payload, n) WHERE partitions[i.n] = partition),
+			(SELECT array_agg(i.id ORDER BY i.n) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) WHERE partitions[i.n] = partition),
 			task_group_id, dependencies, requires, priority, retries, deadline, expires, delay,
 			routes, scopes, tags, extra, name, scheduler_id, project_id, policy, retry, run_at);
 	END LOOP;
@@ -323,18 +323,18 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := tq_shard_internal.shards_of(task_ids, false);
+	partitions int[] := tq_shard_internal.shards_of(task_ids, false);
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.@it:name@_at(COALESCE(1024 + places[1], 0), task_ids);
+	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.@it:name@_at(COALESCE(1024 + partitions[1], 0), task_ids);
 	ELSE
 		RETURN QUERY WITH asked AS MATERIALIZED (
-				SELECT i.id, i.n, p.place
-				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
+				SELECT i.id, i.n, p.partition
+				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(partitions) WITH ORDINALITY AS p (partition, n) USING (n)
 			), answered AS MATERIALIZED (
 				SELECT s.*
-				FROM (SELECT a.place, array_agg(DISTINCT a.id) AS ids FROM asked a GROUP BY a.place) AS g
-					CROSS JOIN LATERAL tq_shard_internal.@it:name@_at(1024 + g.place, g.ids) AS s
+				FROM (SELECT a.partition, array_agg(DISTINCT a.id) AS ids FROM asked a GROUP BY a.partition) AS g
+					CROSS JOIN LATERAL tq_shard_internal.@it:name@_at(1024 + g.partition, g.ids) AS s
 			)
 			SELECT s.* FROM asked a JOIN answered s ON s.task_id = a.id ORDER BY a.n;
 	END IF;
@@ -348,12 +348,12 @@ $$;
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	redriven bigint := 0;
 BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+	FOREACH partition IN ARRAY tq_shard_internal.shards() LOOP
 		IF redriven < max OR redriven = 0 THEN		-- a number that is not valid is refused by the first shard
-			redriven := redriven + tq_shard_internal.redrive_queue_at(1024 + place, task_queue_id, (max - redriven)::int);
+			redriven := redriven + tq_shard_internal.redrive_queue_at(1024 + partition, task_queue_id, (max - redriven)::int);
 		END IF;
 	END LOOP;
 	RETURN redriven;
@@ -401,7 +401,7 @@ COMMENT ON FUNCTION tq_shard_internal.resolutions(tq.slugid[], int[], text) IS '
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
@@ -417,11 +417,11 @@ BEGIN
 	LOOP
 		asked := 0;
 		failures := 0;
-		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
+		FOREACH partition IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap) AS l (lines),
-					tq_shard_internal.claims(l.lines, place, worker_group, worker_id) AS c;
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_at(1024 + partition, task_queue_id, worker_group, worker_id, tasks, nap) AS l (lines),
+					tq_shard_internal.claims(l.lines, partition, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -429,10 +429,10 @@ BEGIN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
-					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
+					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = partition) USING DETAIL = failure;
 				END IF;
 			END;
-			noted := tq_shard_internal.note_empty(COALESCE(task_queue_id, ''), place);
+			noted := tq_shard_internal.note_empty(COALESCE(task_queue_id, ''), partition);
 			nap := '0';
 		END LOOP;
 		IF failures >= asked THEN
@@ -456,7 +456,7 @@ $$;
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
@@ -472,11 +472,11 @@ BEGIN
 	LOOP
 		asked := 0;
 		failures := 0;
-		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
+		FOREACH partition IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_of_queues_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS l (lines),
-					tq_shard_internal.queue_claims(l.lines, place, worker_group, worker_id) AS c;
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_of_queues_at(1024 + partition, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS l (lines),
+					tq_shard_internal.queue_claims(l.lines, partition, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -484,10 +484,10 @@ BEGIN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
-					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
+					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = partition) USING DETAIL = failure;
 				END IF;
 			END;
-			noted := tq_shard_internal.note_empty(COALESCE(array_to_string(task_queue_ids, ' '), ''), place);
+			noted := tq_shard_internal.note_empty(COALESCE(array_to_string(task_queue_ids, ' '), ''), partition);
 			nap := '0';
 		END LOOP;
 		IF failures >= asked THEN
@@ -519,28 +519,28 @@ COMMENT ON FUNCTION tq_shard_internal.outcomes_at(int, tq.slugid[], int[], text,
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	runs text := tq_shard_internal.runs(task_ids, run_ids);
-	place int := tq_shard_internal.place_of_ids(task_ids, false);
-	places int[];
+	partition int := tq_shard_internal.partition_of_ids(task_ids, false);
+	partitions int[];
 	part record;
 	outcomes text[];
 	outcomes_there text[];
 BEGIN
-	IF runs IS NOT NULL AND place IS NOT NULL THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.resolutions(task_ids, run_ids, tq_shard_internal.resolve_lines_at(place, runs, reason, credentials));
+	IF runs IS NOT NULL AND partition IS NOT NULL THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.resolutions(task_ids, run_ids, tq_shard_internal.resolve_lines_at(partition, runs, reason, credentials));
 		RETURN;
 	END IF;
-	places := tq_shard_internal.shards_of(task_ids, false);
-	IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
+	partitions := tq_shard_internal.shards_of(task_ids, false);
+	IF COALESCE(partitions[1] = ALL (partitions), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
 		OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
-		outcomes := tq_shard_internal.outcomes_at(COALESCE(1024 + places[1], 0), task_ids, run_ids, reason, credentials);
+		outcomes := tq_shard_internal.outcomes_at(COALESCE(1024 + partitions[1], 0), task_ids, run_ids, reason, credentials);
 	ELSE
 		outcomes := array_fill(NULL::text, ARRAY[cardinality(task_ids)]);
-		FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+		FOR partition IN SELECT DISTINCT p FROM unnest(partitions) AS p ORDER BY 1 LOOP
 			SELECT array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.run ORDER BY i.n) AS runs, array_agg(i.n ORDER BY i.n) AS positions,
 					CASE WHEN jsonb_typeof(credentials) = 'array' THEN jsonb_agg(credentials -> (i.n - 1)::int ORDER BY i.n) ELSE credentials END AS credentials
 				INTO part
-				FROM ROWS FROM (unnest(task_ids), unnest(run_ids)) WITH ORDINALITY AS i (id, run, n) WHERE places[i.n] = place;
-			outcomes_there := tq_shard_internal.outcomes_at(1024 + place, part.ids, part.runs, reason, part.credentials);
+				FROM ROWS FROM (unnest(task_ids), unnest(run_ids)) WITH ORDINALITY AS i (id, run, n) WHERE partitions[i.n] = partition;
+			outcomes_there := tq_shard_internal.outcomes_at(1024 + partition, part.ids, part.runs, reason, part.credentials);
 			FOR i IN 1 .. cardinality(part.positions) LOOP
 				outcomes[part.positions[i]] := outcomes_there[i];
 			END LOOP;
@@ -552,13 +552,13 @@ $$;
 @resolve:comment@
 
 -- The shard of each report of resolve(reports).
-CREATE FUNCTION tq_shard_internal.places_of_reports(reports jsonb) RETURNS int[]
+CREATE FUNCTION tq_shard_internal.partitions_of_reports(reports jsonb) RETURNS int[]
 	LANGUAGE sql BEGIN ATOMIC
 		SELECT CASE WHEN jsonb_typeof(reports) = 'array' THEN tq_shard_internal.shards_of(ARRAY(
 			SELECT tq_shard_internal.slugid_of(e.report ->> 'taskId')
 			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) ORDER BY e.n), false) END;
 	END;
-COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of each report';
+COMMENT ON FUNCTION tq_shard_internal.partitions_of_reports(jsonb) IS 'the shard of each report';
 
 @resolve/2:at@
 @resolve/2@
@@ -566,21 +566,21 @@ COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of 
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := tq_shard_internal.places_of_reports(reports);
-	place int;
+	partitions int[] := tq_shard_internal.partitions_of_reports(reports);
+	partition int;
 	part record;
 	positions bigint[] := '{}';
 	outcomes tq.resolution[] := '{}';
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.resolve_2_at(COALESCE(1024 + places[1], 0), reports);
+	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.resolve_2_at(COALESCE(1024 + partitions[1], 0), reports);
 		RETURN;
 	END IF;
-	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+	FOR partition IN SELECT DISTINCT p FROM unnest(partitions) AS p ORDER BY 1 LOOP
 		SELECT jsonb_agg(e.report ORDER BY e.n) AS reports, array_agg(e.n ORDER BY e.n) AS positions INTO part
-			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) WHERE places[e.n] = place;
+			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) WHERE partitions[e.n] = partition;
 		positions := positions || part.positions;
-		outcomes := outcomes || ARRAY(SELECT r FROM tq_shard_internal.resolve_2_at(1024 + place, part.reports) AS r);
+		outcomes := outcomes || ARRAY(SELECT r FROM tq_shard_internal.resolve_2_at(1024 + partition, part.reports) AS r);
 	END LOOP;
 	RETURN QUERY SELECT o.task_id, o.run_id, o.outcome FROM ROWS FROM (unnest(outcomes), unnest(positions)) AS o (task_id, run_id, outcome, position) ORDER BY o.position;
 END
@@ -593,13 +593,13 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := tq_shard_internal.places_of_reports(reports);
+	partitions int[] := tq_shard_internal.partitions_of_reports(reports);
 	claimed bool := false;
 	answer tq.worker_run;
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
+	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
 		FOR answer IN SELECT * FROM tq_shard_internal.resolve_and_claim_at(
-			COALESCE(1024 + places[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks) LOOP
+			COALESCE(1024 + partitions[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks) LOOP
 			claimed := claimed OR answer.worker_group IS NOT NULL;
 			RETURN NEXT answer;
 		END LOOP;
@@ -715,14 +715,14 @@ COMMENT ON FUNCTION tq_shard_internal.later(jsonb, jsonb) IS 'what two shards kn
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	answer jsonb;
 	seen int := 0;
 BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+	FOREACH partition IN ARRAY tq_shard_internal.shards() LOOP
 		seen := seen + 1;
 		BEGIN
-			answer := tq_shard_internal.later(answer, tq_shard_internal.@it:name@_at(1024 + place, @it:names@));
+			answer := tq_shard_internal.later(answer, tq_shard_internal.@it:name@_at(1024 + partition, @it:names@));
 		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
 			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
 				RAISE;
@@ -744,24 +744,24 @@ $$;
 	AS $$
 DECLARE
 	shards int[] := tq_shard_internal.shards();
-	place int;
+	partition int;
 	answer jsonb;
 	unknown int[] := '{}';
 BEGIN
-	FOREACH place IN ARRAY shards LOOP
+	FOREACH partition IN ARRAY shards LOOP
 		BEGIN
-			answer := tq_shard_internal.quarantine_worker_at(1024 + place, @quarantine_worker:names@);
+			answer := tq_shard_internal.quarantine_worker_at(1024 + partition, @quarantine_worker:names@);
 		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
-			unknown := unknown || place;
+			unknown := unknown || partition;
 			IF unknown = shards THEN
 				RAISE;
 			END IF;
 		END;
 	END LOOP;
 	IF quarantine_until > clock_timestamp() THEN
-		FOREACH place IN ARRAY unknown LOOP
-			PERFORM tq_shard_internal.declare_worker_at(1024 + place, task_queue_id, worker_group, worker_id, quarantine_until);
-			PERFORM tq_shard_internal.quarantine_worker_at(1024 + place, @quarantine_worker:names@);
+		FOREACH partition IN ARRAY unknown LOOP
+			PERFORM tq_shard_internal.declare_worker_at(1024 + partition, task_queue_id, worker_group, worker_id, quarantine_until);
+			PERFORM tq_shard_internal.quarantine_worker_at(1024 + partition, @quarantine_worker:names@);
 		END LOOP;
 	END IF;
 	RETURN answer;
@@ -777,20 +777,20 @@ $$;
 	END;
 @task_queue_counts:comment@
 
--- The place in a list of runs is that on each shard: "0=17 2=4".
+-- The partition in a list of runs is that on each shard: "0=17 2=4".
 CREATE FUNCTION tq_shard_internal.page_at(after text, shard int) RETURNS text
 	LANGUAGE sql BEGIN ATOMIC
 		SELECT split_part(p, '=', 2) FROM unnest(string_to_array(after, ' ')) AS p WHERE split_part(p, '=', 1) = shard::text;
 	END;
-COMMENT ON FUNCTION tq_shard_internal.page_at(text, int) IS 'the place on a shard, of a place in a list';
+COMMENT ON FUNCTION tq_shard_internal.page_at(text, int) IS 'the partition on a shard, of a partition in a list';
 
 CREATE FUNCTION tq_shard_internal.is_page(after text) RETURNS bool
 	LANGUAGE sql IMMUTABLE BEGIN ATOMIC
 		SELECT COALESCE(after ~ '^\d+=-?[0-9.]+( \d+=-?[0-9.]+)*$', true);
 	END;
-COMMENT ON FUNCTION tq_shard_internal.is_page(text) IS 'whether this may be a place in a list';
+COMMENT ON FUNCTION tq_shard_internal.is_page(text) IS 'whether this may be a partition in a list';
 
--- A place that only a shard knows.
+-- A partition that only a shard knows.
 CREATE FUNCTION tq_shard_internal.refuse_page(after text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -799,28 +799,28 @@ BEGIN
 		DETAIL = 'No row of this list has it as its page.', HINT = 'Give the page of the last row, or NULL.';
 END
 $$;
-COMMENT ON FUNCTION tq_shard_internal.refuse_page(text) IS 'error of a place that is not one of the router';
+COMMENT ON FUNCTION tq_shard_internal.refuse_page(text) IS 'error of a partition that is not one of the router';
 
 @list_pending_tasks:at@
 @list_pending_tasks@
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	places jsonb;
+	partitions jsonb;
 	row_ record;
 BEGIN
 	IF NOT tq_shard_internal.is_page(after) THEN		-- the shard refuses it, after other arguments
 		PERFORM tq_shard_internal.list_pending_tasks_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, after, max);
 		PERFORM tq_shard_internal.refuse_page(after);
 	END IF;
-	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
+	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO partitions FROM unnest(tq_shard_internal.shards()) AS s;
 	-- A shard lists in the order of claims, in which the times may fall: its rows stay in that order.
 	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
-		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) WITH ORDINALITY AS p
+		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, partitions ->> s.shard::text, max) WITH ORDINALITY AS p
 		ORDER BY max(p.inserted) OVER (PARTITION BY s.shard ORDER BY p.ordinality), s.shard, p.ordinality LIMIT GREATEST(max, 1) LOOP
-		places := places || jsonb_build_object(row_.shard, row_.page);
+		partitions := partitions || jsonb_build_object(row_.shard, row_.page);
 		RETURN NEXT (row_.task_id, row_.run_id, row_.task, row_.inserted,
-			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.pending_entry;
+			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(partitions) AS e WHERE e.value IS NOT NULL))::tq.pending_entry;
 	END LOOP;
 END
 $$;
@@ -831,20 +831,20 @@ $$;
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	places jsonb;
+	partitions jsonb;
 	row_ record;
 BEGIN
 	IF NOT tq_shard_internal.is_page(after) THEN		-- the shard refuses it, after other arguments
 		PERFORM tq_shard_internal.list_claimed_tasks_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, after, max);
 		PERFORM tq_shard_internal.refuse_page(after);
 	END IF;
-	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
+	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO partitions FROM unnest(tq_shard_internal.shards()) AS s;
 	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
-		CROSS JOIN LATERAL tq_shard_internal.list_claimed_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
+		CROSS JOIN LATERAL tq_shard_internal.list_claimed_tasks_at(1024 + s.shard, task_queue_id, partitions ->> s.shard::text, max) AS p
 		ORDER BY p.claimed, s.shard, length(p.page), p.page LIMIT GREATEST(max, 1) LOOP
-		places := places || jsonb_build_object(row_.shard, row_.page);
+		partitions := partitions || jsonb_build_object(row_.shard, row_.page);
 		RETURN NEXT (row_.task_id, row_.run_id, row_.worker_group, row_.worker_id, row_.claimed, row_.task,
-			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.claimed_entry;
+			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(partitions) AS e WHERE e.value IS NOT NULL))::tq.claimed_entry;
 	END LOOP;
 END
 $$;
@@ -1109,8 +1109,8 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shards() RETURNS int[] LANGUAGE sql
 		BEGIN ATOMIC SELECT %L::int[]; END', numbers);
-	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[], are_groups bool) RETURNS int LANGUAGE sql
-		BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, are_groups, %L::int[]); END', certain);
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.partition_of_ids(ids tq.slugid[], are_groups bool) RETURNS int LANGUAGE sql
+		BEGIN ATOMIC SELECT tq_shard_internal.one_partition(ids, are_groups, %L::int[]); END', certain);
 END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.apply_map() IS 'makes the clusters of PL/Proxy, and the functions that name a partition, of the map';
@@ -1151,18 +1151,18 @@ CREATE FUNCTION tq_shard_internal.give_buckets() RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	kept int[];
 BEGIN
-	FOR place IN SELECT DISTINCT b.next FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
-		PERFORM tq_shard_internal.set_buckets_at(1024 + place,
-			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE COALESCE(b.next, b.shard) = place));
+	FOR partition IN SELECT DISTINCT b.next FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
+		PERFORM tq_shard_internal.set_buckets_at(1024 + partition,
+			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE COALESCE(b.next, b.shard) = partition));
 	END LOOP;
-	FOR place IN SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
-		kept := tq_shard_internal.few_buckets_at(1024 + place, 10000);
-		UPDATE tq_shard_internal.bucket b SET old = array_remove(array_remove(b.old, place), b.next) || CASE WHEN kept IS NULL OR b.bucket = ANY (kept) THEN ARRAY[place] ELSE '{}' END,
+	FOR partition IN SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
+		kept := tq_shard_internal.few_buckets_at(1024 + partition, 10000);
+		UPDATE tq_shard_internal.bucket b SET old = array_remove(array_remove(b.old, partition), b.next) || CASE WHEN kept IS NULL OR b.bucket = ANY (kept) THEN ARRAY[partition] ELSE '{}' END,
 				shard = b.next, next = NULL
-			WHERE b.shard = place AND b.next IS NOT NULL;
+			WHERE b.shard = partition AND b.next IS NOT NULL;
 	END LOOP;
 	UPDATE tq_shard_internal.shard SET state = 'active' WHERE state = 'joining';
 	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
@@ -1515,16 +1515,16 @@ CREATE FUNCTION tq_shard.refresh() RETURNS int
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	place int;
+	partition int;
 	used int[];
 	forgotten int := 0;
 	n int;
 BEGIN
 	PERFORM tq_shard_internal.lock_map(false);
 	UPDATE tq_shard_internal.version SET version = version;		-- 40001 in a snapshot older than the map
-	FOR place IN SELECT DISTINCT o FROM tq_shard_internal.bucket b CROSS JOIN LATERAL unnest(b.old) AS o ORDER BY 1 LOOP
-		used := ARRAY(SELECT tq_shard_internal.used_buckets(place));
-		UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, place) WHERE place = ANY (b.old) AND b.bucket <> ALL (used);
+	FOR partition IN SELECT DISTINCT o FROM tq_shard_internal.bucket b CROSS JOIN LATERAL unnest(b.old) AS o ORDER BY 1 LOOP
+		used := ARRAY(SELECT tq_shard_internal.used_buckets(partition));
+		UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, partition) WHERE partition = ANY (b.old) AND b.bucket <> ALL (used);
 		GET DIAGNOSTICS n = ROW_COUNT;
 		forgotten := forgotten + n;
 	END LOOP;

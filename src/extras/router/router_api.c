@@ -23,7 +23,7 @@ PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_lock_map);
 PG_FUNCTION_INFO_V1(tq_shard_unlock_map);
 PG_FUNCTION_INFO_V1(tq_shard_lock_subscription);
-PG_FUNCTION_INFO_V1(tq_shard_one_place);
+PG_FUNCTION_INFO_V1(tq_shard_one_partition);
 PG_FUNCTION_INFO_V1(tq_shard_claim_order);
 PG_FUNCTION_INFO_V1(tq_shard_note_empty);
 
@@ -199,7 +199,7 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
 }
 
 /*
- * one_place(ids slugid[], are_groups bool, owners int[]) -> the partition of
+ * one_partition(ids slugid[], are_groups bool, owners int[]) -> the partition of
  * the one shard that has all these tasks or groups, by the shard of each
  * bucket.  A bucket has -1 as its shard if some of it may be on another one;
  * then what this session has claimed is known.  NULL if there are several
@@ -210,7 +210,7 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
  * third as much as their conversion to text and back.
  */
 Datum
-tq_shard_one_place(PG_FUNCTION_ARGS)
+tq_shard_one_partition(PG_FUNCTION_ARGS)
 {
 	const ArrayType *ids;
 	const TqSlug *slugs;

@@ -18,7 +18,7 @@ my $at = 'host=' . $node->host . ' port=' . $node->port;
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/router.dump';
 my $array;						# tasks of all shards
 my $functions = q{SELECT string_agg(md5(pg_get_functiondef(p.oid)), ' ' ORDER BY p.oid::regprocedure::text) FROM pg_proc p
-	WHERE p.pronamespace = 'tq_shard_internal'::regnamespace AND p.proname IN ('of_task', 'of_group', 'of_new', 'shards', 'place_of_ids')};
+	WHERE p.pronamespace = 'tq_shard_internal'::regnamespace AND p.proname IN ('of_task', 'of_group', 'of_new', 'shards', 'partition_of_ids')};
 
 sub ask { my ($db, $query) = @_; return $node->safe_psql($db, $query); }
 
