@@ -6,9 +6,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('start');
 my $launcher = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'tq launcher'";

@@ -5,9 +5,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('due', 'max_prepared_transactions = 5', 'log_min_duration_statement = -1');
 my $db = 'postgres';

@@ -8,9 +8,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
 use POSIX ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 my $node = new_node('crash', 'restart_after_crash = on', 'log_statement = none');

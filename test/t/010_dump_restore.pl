@@ -6,9 +6,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 # A server without tq preloaded has no maintenance worker: what is due stays as it is,
 # so that a copy can be compared row by row.

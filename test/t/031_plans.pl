@@ -6,8 +6,6 @@ use warnings FATAL => 'all';
 use FindBin qw($RealBin);
 use lib $RealBin;
 
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Tq;
 
 my $node = new_node('plans', 'autovacuum = off', 'tq.maintenance = off');

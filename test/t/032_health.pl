@@ -5,9 +5,6 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Tq;
 
 # Four background workers: two launchers, tq's and that of logical replication,

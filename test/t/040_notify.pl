@@ -5,9 +5,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use JSON::PP;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Tq;
 
 my $node = new_node('notify', 'max_prepared_transactions = 5');

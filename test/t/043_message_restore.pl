@@ -9,9 +9,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
 use POSIX ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 my $dir = PostgreSQL::Test::Utils::tempdir;

@@ -5,9 +5,6 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Tq;
 
 my $node = new_node('retention', 'tq.message_retention = 1s', 'tq.subscription_retention = 6s');

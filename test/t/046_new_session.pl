@@ -5,8 +5,6 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Tq;
 
 my $db = 'postgres';

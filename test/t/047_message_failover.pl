@@ -9,9 +9,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
 use File::Copy qw(copy);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 my $db = 'postgres';

@@ -8,9 +8,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $tmp = PostgreSQL::Test::Utils::tempdir;
 my $node = new_node('cursor', 'tq.queue_slots = 4',

@@ -7,9 +7,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $db = 'postgres';
 my @conf = ('max_prepared_transactions = 20', 'max_connections = 40', 'autovacuum = off', 'log_statement = none');

@@ -7,9 +7,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 # Autovacuum is off, so that the test shows what the maintenance worker does
 # without it.

@@ -8,9 +8,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 # Without a publisher, the test decides what is published.
 my $node = PostgreSQL::Test::Cluster->new('main');

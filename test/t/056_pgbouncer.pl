@@ -7,9 +7,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(time usleep);
 
 # Debian has it in /usr/sbin, which is not in the PATH of all users.

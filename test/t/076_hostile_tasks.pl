@@ -6,9 +6,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('tasks', "tq.claim_timeout = '1s'");
 my $db = 'postgres';

@@ -6,9 +6,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $source = new_node('source', 'wal_level = logical');
 my $copy = new_node('copy', 'max_worker_processes = 20', 'max_logical_replication_workers = 8');

@@ -1,4 +1,5 @@
-# Tq.pm: functions that the tests with servers of their own share.
+# Tq.pm: functions that the tests with servers of their own share, with those of
+# Test::More and PostgreSQL::Test::Utils.
 package Tq;
 
 use strict;
@@ -14,8 +15,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
-  enqueue state_of wait_state lateness wait_past_deadline violations);
+our @EXPORT = (qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
+	  enqueue state_of wait_state lateness wait_past_deadline violations),
+	@Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
 
 # A server that has tq in shared_preload_libraries, started.
 sub new_node

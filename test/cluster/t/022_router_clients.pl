@@ -5,9 +5,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/../../t";
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('clients', 'max_connections = 50');
 

@@ -7,9 +7,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/../../t";
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('races', 'max_connections = 80', 'max_worker_processes = 20');
 my @shards = ('s1', 's2');

@@ -8,8 +8,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../../t";
 
 use IO::Socket::INET;
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(time);
 use Tq;
 
