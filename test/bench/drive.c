@@ -26,19 +26,15 @@
  * how many milliseconds it has taken.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <libpq-fe.h>
+#define TOOL "drive"
+#include "bench.h"
 
 #define STATEMENTS 16
 #define PARAMETERS 8
@@ -92,22 +88,6 @@ static const char *log_name;
 static FILE *log_file;
 static uint64_t random_state[2];
 
-static void
-die(const char *what, const char *why)
-{
-	fprintf(stderr, "drive: %s: %s\n", what, why);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 /* Writes to the log what a statement has taken that has begun then. */
 static void
 log_statement(double begin)
@@ -115,9 +95,7 @@ log_statement(double begin)
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	fprintf(log_file,
-			"%.3f %.3f\n",
-			t.tv_sec + t.tv_nsec / 1e9,
+	fprintf(log_file, "%.3f %.3f\n", t.tv_sec + t.tv_nsec / 1e9,
 			1000 * (now() - begin));
 }
 
@@ -287,15 +265,6 @@ read_script(const char *name)
 
 /* ---- a client ---- */
 
-static void
-check(PGconn *conn, PGresult *result, const char *sql)
-{
-	ExecStatusType status = PQresultStatus(result);
-
-	if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
-		die(sql, PQerrorMessage(conn));
-}
-
 /* Does a statement want this column? */
 static Value *
 wanted_column(const char *name)
@@ -329,8 +298,7 @@ keep_column(Value *value, PGresult *result, int column)
 	{
 		if (i > 0)
 			*to++ = ',';
-		memcpy(to,
-			   PQgetvalue(result, i, column),
+		memcpy(to, PQgetvalue(result, i, column),
 			   PQgetlength(result, i, column));
 		to += PQgetlength(result, i, column);
 	}
@@ -355,8 +323,8 @@ run_statement(PGconn *conn, const Statement *s)
 			new_id(value->text + value->ids[id]);
 		parameters[i] = value->text;
 	}
-	result =
-		PQexecPrepared(conn, s->name, s->nvalues, parameters, NULL, NULL, 0);
+	result = PQexecPrepared(conn, s->name, s->nvalues, parameters, NULL, NULL,
+							0);
 	check(conn, result, s->sql);
 	rows = PQntuples(result);
 	for (i = 0; i < PQnfields(result); i++)
@@ -373,22 +341,14 @@ run_statement(PGconn *conn, const Statement *s)
 static PGconn *
 connect_and_prepare(int number)
 {
-	PGconn *conn = PQconnectdb("application_name=pgbench");
+	PGconn *conn = connect_to_server("application_name=pgbench");
 	char text[16];
 	int i;
 
-	if (PQstatus(conn) != CONNECTION_OK)
-		die("connection", PQerrorMessage(conn));
 	snprintf(text, sizeof(text), "%d", number);
 	values[find_value("client", strlen("client"))].text = strdup(text);
 	for (i = 0; i < nstatements; i++)
-	{
-		PGresult *result =
-			PQprepare(conn, statements[i].name, statements[i].sql, 0, NULL);
-
-		check(conn, result, statements[i].sql);
-		PQclear(result);
-	}
+		prepare(conn, statements[i].name, statements[i].sql);
 	return conn;
 }
 
@@ -576,12 +536,8 @@ main(int argc, char **argv)
 	int i;
 
 	read_arguments(argc, argv);
-	shared = mmap(NULL,
-				  sizeof(Shared),
-				  PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS,
-				  -1,
-				  0);
+	shared = mmap(NULL, sizeof(Shared), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("mmap", strerror(errno));
 	failed = run_clients(shared);

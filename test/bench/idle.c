@@ -14,18 +14,14 @@
  * from when the producer had the answer to its commit, which the worker may
  * have the row before, and then the same from when it sent the statement.
  */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <libpq-fe.h>
+#define TOOL "idle"
+#include "bench.h"
 
 #define PAYLOAD                                                               \
 	"{\"command\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"           \
@@ -56,9 +52,7 @@ typedef struct Way
 } Way;
 
 static const Way ways[] =
-	{{"tq",
-	  "SELECT tq.enqueue('bench/idle', '" PAYLOAD "')",
-	  NULL,
+	{{"tq", "SELECT tq.enqueue('bench/idle', '" PAYLOAD "')", NULL,
 	  "SELECT task_id, run_id, payload"
 	  " FROM tq.claim_work('bench/idle', 'g', 'w', 1, '60 s')",
 	  "SELECT outcome FROM tq.resolve(ARRAY[$1::tq.slugid], ARRAY[$2::int])"},
@@ -73,22 +67,6 @@ static const Way ways[] =
 	  "DELETE FROM bare WHERE id = $1::bigint AND $2::int = 0"}};
 
 static void
-die(const char *what, const char *why)
-{
-	fprintf(stderr, "idle: %s: %s\n", what, why);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static void
 sleep_for(double seconds)
 {
 	struct timespec t = {(time_t) seconds,
@@ -96,43 +74,6 @@ sleep_for(double seconds)
 
 	if (seconds > 0)
 		nanosleep(&t, NULL);
-}
-
-static PGconn *
-connect_to_server(void)
-{
-	PGconn *conn = PQconnectdb("");
-
-	if (PQstatus(conn) != CONNECTION_OK)
-		die("connection", PQerrorMessage(conn));
-	return conn;
-}
-
-static void
-check(PGconn *conn, PGresult *result, const char *sql)
-{
-	ExecStatusType status = PQresultStatus(result);
-
-	if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
-		die(sql, PQerrorMessage(conn));
-}
-
-static void
-run(PGconn *conn, const char *sql)
-{
-	PGresult *result = PQexec(conn, sql);
-
-	check(conn, result, sql);
-	PQclear(result);
-}
-
-static void
-prepare(PGconn *conn, const char *name, const char *sql)
-{
-	PGresult *result = PQprepare(conn, name, sql, 0, NULL);
-
-	check(conn, result, sql);
-	PQclear(result);
 }
 
 /* Sleeps until the server has sent a notification. */
@@ -177,7 +118,7 @@ claim(PGconn *conn, const Way *way)
 static void
 work(const Way *way, volatile Shared *shared, int n)
 {
-	PGconn *conn = connect_to_server();
+	PGconn *conn = connect_to_server("");
 	int i;
 
 	prepare(conn, "claim", way->claim);
@@ -194,8 +135,8 @@ work(const Way *way, volatile Shared *shared, int n)
 		shared->sample[i].claimed = now();
 		parameters[0] = PQgetvalue(row, 0, 0);
 		parameters[1] = PQgetvalue(row, 0, 1);
-		result =
-			PQexecPrepared(conn, "complete", 2, parameters, NULL, NULL, 0);
+		result = PQexecPrepared(conn, "complete", 2, parameters, NULL, NULL,
+								0);
 		check(conn, result, way->complete);
 		PQclear(result);
 		PQclear(row);
@@ -207,7 +148,7 @@ work(const Way *way, volatile Shared *shared, int n)
 static void
 produce(const Way *way, volatile Shared *shared, int n, double period)
 {
-	PGconn *conn = connect_to_server();
+	PGconn *conn = connect_to_server("");
 	int i;
 
 	prepare(conn, "create", way->create);
@@ -234,24 +175,12 @@ produce(const Way *way, volatile Shared *shared, int n, double period)
 	PQfinish(conn);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	double x = *(const double *) a;
-	double y = *(const double *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void
 print(double *times, int n, const char *end)
 {
 	qsort(times, n, sizeof(double), compare);
-	printf("%.3f %.3f %.3f%s",
-		   1000 * times[(n - 1) / 2],
-		   1000 * times[(int) ((n - 1) * 0.99)],
-		   1000 * times[n - 1],
-		   end);
+	printf("%.3f %.3f %.3f%s", 1000 * times[(n - 1) / 2],
+		   1000 * times[(int) ((n - 1) * 0.99)], 1000 * times[n - 1], end);
 }
 
 int
@@ -272,12 +201,8 @@ main(int argc, char **argv)
 	}
 	if (way == NULL || n < 1)
 		die("usage", "idle tq|bare N MILLISECONDS");
-	shared = mmap(NULL,
-				  sizeof(Shared) + n * sizeof(Sample),
-				  PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS,
-				  -1,
-				  0);
+	shared = mmap(NULL, sizeof(Shared) + n * sizeof(Sample),
+				  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	after_commit = malloc(n * sizeof(double));
 	after_send = malloc(n * sizeof(double));
 	if (shared == MAP_FAILED || after_commit == NULL || after_send == NULL)

@@ -14,12 +14,9 @@
  * two tasks and claimed one, KiB of its memory contexts and of the private
  * memory that its process has written to.  Where there is no /proc, "?".
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include <libpq-fe.h>
+#define TOOL "start"
+#include "bench.h"
 
 #define PAYLOAD "{\"command\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"
 
@@ -31,12 +28,10 @@ typedef struct Way
 } Way;
 
 static const Way ways[] =
-	{{"tq",
-	  "SELECT tq.enqueue('bench/start', '" PAYLOAD "')",
+	{{"tq", "SELECT tq.enqueue('bench/start', '" PAYLOAD "')",
 	  "SELECT task_id, run_id, payload"
 	  " FROM tq.claim_work('bench/start', 'g', 'w')"},
-	 {"bare",
-	  "INSERT INTO bare (payload) VALUES ('" PAYLOAD "') RETURNING id",
+	 {"bare", "INSERT INTO bare (payload) VALUES ('" PAYLOAD "') RETURNING id",
 	  "DELETE FROM bare WHERE id = (SELECT id FROM bare"
 	  " WHERE taken_until IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)"
 	  " RETURNING id, payload"}};
@@ -57,35 +52,9 @@ enum
 static double *figures[FIGURES];
 static int nsessions;
 
-static void
-die(const char *what, const char *why)
-{
-	fprintf(stderr, "start: %s: %s\n", what, why);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static PGconn *
-begin_session(void)
-{
-	PGconn *conn = PQconnectdb("");
-
-	if (PQstatus(conn) != CONNECTION_OK)
-		die("connection", PQerrorMessage(conn));
-	return conn;
-}
-
 /* Runs a statement that returns one row, and returns its first column. */
 static double
-run(PGconn *conn, const char *sql)
+number_of(PGconn *conn, const char *sql)
 {
 	PGresult *result = PQexec(conn, sql);
 	double value;
@@ -102,30 +71,8 @@ time_of(PGconn *conn, const char *sql)
 {
 	double begun = now();
 
-	run(conn, sql);
-	return now() - begun;
-}
-
-/* Number after a word in /proc/PID/FILE, or the first of all; -1: none. */
-static double
-proc_number(PGconn *conn, const char *file, const char *word)
-{
-	char name[64];
-	char line[256];
-	double number = -1;
-	FILE *in;
-
-	snprintf(name, sizeof(name), "/proc/%d/%s", PQbackendPID(conn), file);
-	in = fopen(name, "r");
-	if (in == NULL)
-		return -1;
-	while (number < 0 && fgets(line, sizeof(line), in) != NULL)
-	{
-		if (strncmp(line, word, strlen(word)) == 0)
-			number = atof(line + strlen(word));
-	}
-	fclose(in);
-	return number;
+	number_of(conn, sql);
+	return 1000 * (now() - begun);
 }
 
 /* Milliseconds of the processor, once the process sleeps. */
@@ -142,10 +89,10 @@ cpu_of(PGconn *conn)
 static PGconn *
 run_twice(int i, const char *sql, int first, int cpu)
 {
-	PGconn *conn = begin_session();
+	PGconn *conn = connect_to_server("");
 	double before;
 
-	run(conn, "SELECT 1");
+	number_of(conn, "SELECT 1");
 	before = cpu_of(conn);
 	figures[first][i] = time_of(conn, sql);
 	figures[cpu][i] = before < 0 ? -1 : cpu_of(conn) - before;
@@ -158,25 +105,17 @@ measure(const Way *way, int i)
 {
 	PGconn *conn = run_twice(i, way->create, CREATE, CREATE_CPU);
 
-	run(conn, way->claim);
+	number_of(conn, way->claim);
 	figures[PRIVATE][i] = proc_number(conn, "smaps_rollup", "Private_Dirty:");
 	figures[CONTEXTS][i] =
-		run(conn, "SELECT sum(total_bytes) FROM pg_backend_memory_contexts") /
+		number_of(conn,
+				  "SELECT sum(total_bytes) FROM pg_backend_memory_contexts") /
 		1024;
 	PQfinish(conn);
 	PQfinish(run_twice(i, way->claim, CLAIM, CLAIM_CPU));
-	conn = begin_session();
-	run(conn, way->create); /* as many as were claimed */
+	conn = connect_to_server("");
+	number_of(conn, way->create); /* as many as were claimed */
 	PQfinish(conn);
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	double x = *(const double *) a;
-	double y = *(const double *) b;
-
-	return x < y ? -1 : x > y;
 }
 
 static void

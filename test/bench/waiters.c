@@ -15,14 +15,10 @@
  * processor time of all of these processes as a share of a core, in percent.
  * Where there is no /proc, it prints "? ? ?".
  */
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include <libpq-fe.h>
+#define TOOL "waiters"
+#include "bench.h"
 
 typedef struct Waiter
 {
@@ -56,75 +52,7 @@ static const char *const bare_create =
 	"WITH added AS (INSERT INTO bare (payload) VALUES ('{}') RETURNING id)"
 	" SELECT pg_notify('bare', '') FROM added";
 
-static void
-die(const char *what, const char *why)
-{
-	fprintf(stderr, "waiters: %s: %s\n", what, why);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static PGconn *
-connect_to_server(void)
-{
-	PGconn *conn = PQconnectdb("");
-
-	if (PQstatus(conn) != CONNECTION_OK)
-		die("connection", PQerrorMessage(conn));
-	return conn;
-}
-
-static void
-check(PGconn *conn, PGresult *result)
-{
-	ExecStatusType status = PQresultStatus(result);
-
-	if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
-		die("statement", PQerrorMessage(conn));
-}
-
-static void
-run(PGconn *conn, const char *sql)
-{
-	PGresult *result = PQexec(conn, sql);
-
-	check(conn, result);
-	PQclear(result);
-}
-
 /* ---- what the processes have done ---- */
-
-/* A number of /proc/PID/FILE, after a word if one is given; -1: not known. */
-static long
-proc_number(const Waiter *w, const char *file, const char *word)
-{
-	char name[64];
-	char line[256];
-	long number = -1;
-	FILE *in;
-
-	snprintf(name, sizeof(name), "/proc/%d/%s", PQbackendPID(w->conn), file);
-	in = fopen(name, "r");
-	if (in == NULL)
-		return -1;
-	while (number < 0 && fgets(line, sizeof(line), in) != NULL)
-	{
-		if (word == NULL)
-			number = atol(line);
-		else if (strncmp(line, word, strlen(word)) == 0)
-			number = atol(line + strlen(word));
-	}
-	fclose(in);
-	return number;
-}
 
 /* How many have been woken since the last call. */
 static int
@@ -135,8 +63,8 @@ count_woken(void)
 
 	for (i = 0; i < nwaiters; i++)
 	{
-		long switches =
-			proc_number(&waiters[i], "status", "voluntary_ctxt_switches:");
+		long switches = proc_number(waiters[i].conn, "status",
+									"voluntary_ctxt_switches:");
 
 		if (switches != waiters[i].switches)
 			woken++;
@@ -153,7 +81,7 @@ cpu_of_all(void)
 	int i;
 
 	for (i = 0; i < nwaiters; i++)
-		sum += proc_number(&waiters[i], "schedstat", NULL);
+		sum += proc_number(waiters[i].conn, "schedstat", "");
 	return sum;
 }
 
@@ -172,10 +100,10 @@ begin_to_wait(Waiter *w)
 {
 	PGresult *result;
 
-	w->conn = connect_to_server();
-	result =
-		PQprepare(w->conn, "claim", in_tq ? tq_claim : bare_claim, 0, NULL);
-	check(w->conn, result);
+	w->conn = connect_to_server("");
+	result = PQprepare(w->conn, "claim", in_tq ? tq_claim : bare_claim, 0,
+					   NULL);
+	check(w->conn, result, "statement");
 	PQclear(result);
 	if (in_tq)
 		send_claim(w);
@@ -251,7 +179,7 @@ complete(Waiter *w)
 	PGresult *result;
 	int found;
 
-	check(w->conn, claimed);
+	check(w->conn, claimed, "statement");
 	while ((result = PQgetResult(w->conn)) != NULL)
 		PQclear(result);
 	found = PQntuples(claimed) > 0;
@@ -261,15 +189,9 @@ complete(Waiter *w)
 
 		parameters[0] = PQgetvalue(claimed, 0, 0);
 		parameters[1] = PQgetvalue(claimed, 0, 1);
-		result = PQexecParams(w->conn,
-							  in_tq ? tq_complete : bare_complete,
-							  2,
-							  NULL,
-							  parameters,
-							  NULL,
-							  NULL,
-							  0);
-		check(w->conn, result);
+		result = PQexecParams(w->conn, in_tq ? tq_complete : bare_complete, 2,
+							  NULL, parameters, NULL, NULL, 0);
+		check(w->conn, result, "statement");
 		PQclear(result);
 	}
 	PQclear(claimed);
@@ -308,18 +230,12 @@ finish(Waiter *w)
 	PQfinish(w->conn);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	return *(const int *) a - *(const int *) b;
-}
-
 int
 main(int argc, char **argv)
 {
 	PGconn *producer;
 	int seconds;
-	int *woken;
+	double *woken;
 	int tasks = 0;
 	double cpu;
 	double begin;
@@ -331,10 +247,10 @@ main(int argc, char **argv)
 	nwaiters = atoi(argv[2]);
 	seconds = atoi(argv[3]);
 	waiters = calloc(nwaiters, sizeof(Waiter));
-	woken = calloc(seconds, sizeof(int));
+	woken = calloc(seconds, sizeof(double));
 	for (i = 0; i < nwaiters; i++)
 		begin_to_wait(&waiters[i]);
-	producer = connect_to_server();
+	producer = connect_to_server("");
 	settle();
 	begin = now();
 	cpu = cpu_of_all();
@@ -350,15 +266,13 @@ main(int argc, char **argv)
 	cpu = (cpu_of_all() - cpu) / (now() - begin);
 	if (tasks != seconds)
 		die("tasks", "some were not claimed within half a second");
-	if (proc_number(&waiters[0], "schedstat", NULL) < 0)
+	if (proc_number(waiters[0].conn, "schedstat", "") < 0)
 		printf("? ? ?\n");
 	else
 	{
-		qsort(woken, seconds, sizeof(int), compare);
-		printf("%d %d %.3f\n",
-			   woken[(seconds - 1) / 2],
-			   woken[seconds - 1],
-			   100 * cpu / 1e9);
+		qsort(woken, seconds, sizeof(double), compare);
+		printf("%.0f %.0f %.3f\n", woken[(seconds - 1) / 2],
+			   woken[seconds - 1], 100 * cpu / 1e9);
 	}
 	for (i = 0; i < nwaiters; i++)
 		finish(&waiters[i]);
