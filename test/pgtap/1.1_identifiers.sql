@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 1.1: identifiers and patterns.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- slugid: the type
 SELECT is(v::tq.slugid::text, v, '1.1 slugid ' || v || ' is read and written')

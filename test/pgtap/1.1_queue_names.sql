@@ -2,7 +2,6 @@
 -- queue of the provisioner "-", in each function that takes a queue.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE TEMP TABLE known AS SELECT oid::regprocedure::text AS fn, false AS seen FROM pg_proc
 WHERE pronamespace = 'tq'::regnamespace AND EXISTS (SELECT FROM unnest(proargnames[1:pronargs]) a WHERE a ~ 'task_queue_id');

@@ -2,7 +2,6 @@
 -- and dates.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- What is required
 SELECT pg_temp.refuses_task(pg_temp.def('x') - key, '1.2 ' || key || ' is required')

@@ -2,19 +2,10 @@
 -- the arguments of enqueue().
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
-CREATE FUNCTION pg_temp.fault(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	head text;
-	body text;
-BEGIN
-	EXECUTE query;
-	RETURN 'none';
-EXCEPTION WHEN SQLSTATE 'TQ400' THEN
-	GET STACKED DIAGNOSTICS head = MESSAGE_TEXT, body = PG_EXCEPTION_DETAIL;
-	RETURN head || ': ' || regexp_replace(body, '^Task "[^"]*": ', '');
-END $$;
+-- What is said of the only task does not name it.
+CREATE FUNCTION pg_temp.fault(query text) RETURNS text
+LANGUAGE sql AS $$ SELECT regexp_replace(pg_temp.refusal(query), ': Task "[^"]*": ', ': ') $$;
 
 SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', priority => 'normal')$$),
 	'invalid priority: priority must be highest, very-high, high, medium, low, very-low or lowest; it is "normal".', 'one fault of enqueue: its argument and value');

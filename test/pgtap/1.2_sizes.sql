@@ -2,23 +2,11 @@
 -- pg_dump read it; a few stored bytes can be many characters.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- So many numbers of 131,072 digits each: 14 bytes of stored jsonb for each.
 CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb LANGUAGE sql AS $$
 	SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, n)
 $$;
-
-CREATE FUNCTION pg_temp.detail(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	detail text;
-BEGIN
-	EXECUTE query;
-	RETURN 'none';
-EXCEPTION WHEN SQLSTATE 'TQ400' THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	RETURN detail;
-END $$;
 
 SELECT pg_temp.create('run', '{"taskQueueId": "test/run"}') \g /dev/null
 SELECT tq.claim_work('test/run', 'g', 'w') \g /dev/null

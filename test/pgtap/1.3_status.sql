@@ -2,7 +2,6 @@
 -- key by key.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 \set status_keys '''deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType'''
 

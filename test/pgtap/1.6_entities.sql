@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 1.6: groups, queues and workers as entities of their own.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- task groups
 SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s", "$expires": "2 hours"}');

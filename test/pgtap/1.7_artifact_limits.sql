@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 1.7: the fields of an artifact.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- The keys that each type requires and accepts, and a value for each.
 CREATE TEMP TABLE types (storage text, must text[], may text[]);

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.0: kinds of errors, their order, and their texts.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.create('a');
 SELECT pg_temp.create('u', '{"$deps": ["u"]}');

@@ -1,12 +1,7 @@
 -- doc/spec/taskcluster.md 2.1: create_tasks, the batch form of createTask.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
-CREATE FUNCTION pg_temp.entry(name text, overrides jsonb DEFAULT '{}') RETURNS jsonb
-LANGUAGE sql AS $$
-	SELECT jsonb_build_object('taskId', pg_temp.id(name)::text, 'task', pg_temp.def(name, overrides))
-$$;
 CREATE FUNCTION pg_temp.batch(VARIADIC entries jsonb[]) RETURNS bigint
 LANGUAGE sql AS $$
 	SELECT tq.create_tasks(to_jsonb(entries))
@@ -25,8 +20,7 @@ SELECT is(pg_temp.batch(
 	pg_temp.entry('right', '{"$deps": ["source", "a"], "requires": "all-resolved"}')), 4::bigint, 'create_tasks: a diamond, dependents first');
 SELECT is(string_agg(n || ' ' || pg_temp.state(n), ', '), 'source pending, left unscheduled, right unscheduled, sink unscheduled',
 	'create_tasks: only the source is pending') FROM unnest('{source,left,right,sink}'::text[]) AS n;
-SELECT pg_temp.take('source');
-SELECT pg_temp.report('source', 'completed');
+SELECT pg_temp.work('source', 'completed');
 SELECT is(pg_temp.state('left') || ' ' || pg_temp.state('right'), 'pending unscheduled', 'create_tasks: dependents go on');
 SELECT pg_temp.report('a', 'canceled');
 SELECT is(pg_temp.state('right'), 'pending', 'create_tasks: each by its own rule');
@@ -49,12 +43,10 @@ SELECT pg_temp.unchanged($$SELECT pg_temp.batch(pg_temp.entry('new'), pg_temp.en
 SELECT is(pg_temp.batch(pg_temp.entry('new')), 0::bigint, 'create_tasks: a repeat counts nothing');
 
 SELECT is(pg_temp.batch(pg_temp.entry('new'), pg_temp.entry('new2', '{"$deps": ["new", "self"]}'), pg_temp.entry('self', '{"$deps": ["self"]}')), 1::bigint, 'create_tasks: on repeats of the same batch');
-SELECT pg_temp.take('new');
-SELECT pg_temp.report('new', 'completed');
+SELECT pg_temp.work('new', 'completed');
 SELECT is(pg_temp.look('new2'), 'unscheduled 5:', 'create_tasks: it waits for both');
 SELECT tq.schedule_task(pg_temp.id('self')) ->> 'state';
-SELECT pg_temp.take('self');
-SELECT pg_temp.report('self', 'completed');
+SELECT pg_temp.work('self', 'completed');
 SELECT is(pg_temp.look('new2'), 'pending 5: scheduled>pending', 'create_tasks: and goes on');
 SELECT pg_temp.create('new3');
 

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.1: enqueue, createTask for clients that write SQL.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- Defaults
 CREATE TEMP TABLE made AS SELECT tq.enqueue('test/enq') AS id;

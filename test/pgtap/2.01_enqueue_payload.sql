@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 1.2, 2.1: payloads of enqueue() are any JSON.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE TEMP TABLE given AS SELECT 'p' || n AS name, v::jsonb AS payload FROM unnest(ARRAY['null', 'true', '1.50', '"x"', '""', '[]', '[1, {"a": null}]', '{}', '{"a": 1}',
 	'"' || repeat('long ', 2000) || '"', (SELECT jsonb_agg(repeat(n::text, 100))::text FROM generate_series(1, 100) n)]) WITH ORDINALITY AS u (v, n);

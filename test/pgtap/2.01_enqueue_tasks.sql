@@ -2,7 +2,6 @@
 -- payload.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb[] LANGUAGE sql AS $$ SELECT array_agg(jsonb_build_object('n', i) ORDER BY i) FROM generate_series(1, n) AS i $$;
 

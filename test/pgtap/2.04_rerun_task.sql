@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.4: rerunTask.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('nobody'))$$, 'TQ404', '2.4 no such task');
 
@@ -35,11 +34,9 @@ SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('c'))), 'pending 5: exception>ex
 
 -- retriesLeft is reset
 SELECT pg_temp.resolved('ret', 'worker-shutdown', '{"retries": 1}');
-SELECT pg_temp.take('ret');
-SELECT is(pg_temp.report('ret', 'worker-shutdown'), 'exception 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown', '2.4 no retries are left');
+SELECT is(pg_temp.work('ret', 'worker-shutdown'), 'exception 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown', '2.4 no retries are left');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('ret'))), 'pending 1: scheduled>exception/worker-shutdown retry>exception/worker-shutdown rerun>pending', '2.4 retriesLeft is retries again');
-SELECT pg_temp.take('ret');
-SELECT is(pg_temp.report('ret', 'intermittent-task'), 'pending 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown rerun>exception/intermittent-task task-retry>pending',
+SELECT is(pg_temp.work('ret', 'intermittent-task'), 'pending 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown rerun>exception/intermittent-task task-retry>pending',
 	'2.4 and can be used again');
 
 -- a canceled task that is past its deadline etc.

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.5: cancelTask.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.throws($$SELECT tq.cancel_task(pg_temp.id('nobody'))$$, 'TQ404', '2.5 no such task');
 

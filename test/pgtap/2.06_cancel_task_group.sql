@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.6: cancelTaskGroup.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- The result without its ids, which come as sorted names.
 CREATE FUNCTION pg_temp.cancel_group(g text) RETURNS text

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.7: pictures of a task group.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- A text without the id of a group.
 CREATE FUNCTION pg_temp.plain(text, name text) RETURNS text LANGUAGE sql AS $$

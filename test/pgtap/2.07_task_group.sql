@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.7: sealTaskGroup and getTaskGroup; group_progress.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 get: no such group');
 SELECT pg_temp.throws($$SELECT tq.seal_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 seal: no such group');
@@ -44,18 +43,15 @@ SELECT pg_temp.take('p1');
 SELECT is(pg_temp.progress('k'), '2 u1 d0 p0 r1 c0 f0 e0 t0 -', 'group_progress: one is running');
 SELECT pg_temp.report('p1', 'worker-shutdown');
 SELECT is(pg_temp.progress('k'), '2 u1 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: retried, it is pending again');
-SELECT pg_temp.take('p1');
-SELECT pg_temp.report('p1', 'completed');
+SELECT pg_temp.work('p1', 'completed');
 SELECT is(pg_temp.progress('k'), '2 u0 d0 p1 r0 c1 f0 e0 t0 -', 'group_progress: one is completed');
 SELECT is((SELECT last_resolved FROM tq.group_progress(pg_temp.id('k'))), (pg_temp.run('p1') ->> 'resolved')::timestamptz, 'group_progress: last_resolved');
 SELECT is((SELECT first_created FROM tq.group_progress(pg_temp.id('k'))), pg_temp.base(), 'group_progress: first_created');
-SELECT pg_temp.take('p2');
-SELECT pg_temp.report('p2', 'completed');
+SELECT pg_temp.work('p2', 'completed');
 SELECT is(pg_temp.progress('k'), '2 u0 d0 p0 r0 c2 f0 e0 t0 completed', 'group_progress: the outcome is completed');
 SELECT tq.rerun_task(pg_temp.id('p2')) ->> 'state';
 SELECT is(pg_temp.progress('k'), '2 u0 d0 p1 r0 c1 f0 e0 t0 -', 'group_progress: no outcome while one is active');
-SELECT pg_temp.take('p2');
-SELECT pg_temp.report('p2', 'failed');
+SELECT pg_temp.work('p2', 'failed');
 SELECT is(pg_temp.progress('k'), '2 u0 d0 p0 r0 c1 f1 e0 t0 failed', 'group_progress: the outcome is failed');
 SELECT is(pg_temp.progress('lone'), '1 u0 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: of a task alone');
 SELECT pg_temp.report('lone', 'canceled');
@@ -63,8 +59,7 @@ SELECT is(pg_temp.progress('lone'), '1 u0 d0 p0 r0 c0 f0 e1 t0 canceled', 'group
 SELECT pg_temp.resolved('exc', 'internal-error');
 SELECT is(pg_temp.progress('exc'), '1 u0 d0 p0 r0 c0 f0 e1 t0 failed', 'group_progress: an exception is failed');
 SELECT pg_temp.create('dead', '{"$deadline": "1 minute"}');
-SET tq.clock_offset = '2 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('2 minutes');
 SELECT is(pg_temp.progress('dead'), '1 u0 d0 p0 r0 c0 f0 e1 t0 timed-out', 'group_progress: the outcome is timed-out');
 RESET tq.clock_offset;
 

@@ -2,7 +2,6 @@
 -- 5.5.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- Shape
 SELECT is(count(*), 0::bigint, '2.8 an unknown queue has no tasks') FROM tq.claim_work('test/unknown', 'wg', 'w1');

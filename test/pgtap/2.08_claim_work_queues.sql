@@ -1,9 +1,7 @@
 -- doc/spec/taskcluster.md 2.8: claims from several queues: order, shares, patterns, limits.
 -- Who is woken: test/isolation/specs/wait-several-queues.spec, test/t/055_wait_queues.pl.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 -- The limits of which are tested below: set before the transaction writes anything that is counted.
 SELECT tq.set_queue('lim/q1', '{"concurrentLimit": 2}'), tq.set_queue('lim/q2', '{"rateCount": 1, "rateInterval": 60}');
 

@@ -2,7 +2,6 @@
 -- The reasons failed-terminal and canceled are in policy_reports.sql.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.outcomes(ids tq.slugid[], runs int[], reason text DEFAULT 'completed') RETURNS text
 LANGUAGE sql AS $$

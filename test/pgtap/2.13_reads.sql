@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.13: status and definition reads; 10.12.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.create(n, format('{"$group": "g", "retries": %s}', length(n))::jsonb) FROM unnest('{a,bb,ccc,dddd,eeeee}'::text[]) AS n;
 SELECT pg_temp.take('bb');
@@ -57,8 +56,7 @@ SELECT is((WITH RECURSIVE page AS (
 	SELECT array_agg(task_id::text ORDER BY n) FROM page),
 	(SELECT array_agg(i::text ORDER BY i) FROM unnest(pg_temp.ids('d1', 'd2', 'd3', 'd4', 'd5')) AS i), '2.13 listDependentTasks: page by page, each once');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'), NULL, 3)), 3::bigint, '2.13 listDependentTasks: max');
-SELECT pg_temp.take('r');
-SELECT pg_temp.report('r', 'completed');
+SELECT pg_temp.work('r', 'completed');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 5::bigint, '2.13 listDependentTasks: satisfied ones included');
 SELECT pg_temp.create('self', '{"$deps": ["self"]}');
 SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ') FROM tq.list_dependent_tasks(pg_temp.id('self'))), 'self', '4.3 listDependentTasks: a self-dependent task lists itself');
@@ -66,8 +64,7 @@ SELECT pg_temp.create('short', '{"$deps": ["r"], "$deadline": "10 minutes", "$ex
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 6::bigint, '2.13 listDependentTasks: one that expires soon');
 SET tq.clock_offset = '21 minutes';
 SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY pg_temp.name(task_id)) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 'd1 d2 d3 d4 d5', '2.13 listDependentTasks: dependents that have expired are excluded');
-SET tq.clock_offset = '51 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1 claim-expired 1 expired 1', '8.4 the dependent is deleted');
+SELECT is(pg_temp.pass('51 minutes'), 'deadline 1 claim-expired 1 expired 1', '8.4 the dependent is deleted');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 5::bigint, '10.12 listDependentTasks: works after a dependent is deleted');
 RESET tq.clock_offset;
 

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.14: changeTaskPriority, changeTaskGroupPriority.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.change(name text, priority text) RETURNS text
 LANGUAGE sql AS $$
@@ -65,8 +64,7 @@ SELECT is(pg_temp.change('u2', 'low'), 'unscheduled 5:, low', '2.14 and one that
 SELECT is(pg_temp.stored('u2'), 'low', '2.14 it is stored');
 SELECT tq.schedule_task(pg_temp.id('u1')) ->> 'state';
 SELECT is(pg_temp.stored('u1'), 'high high', '2.14 scheduled by hand, the run has it');
-SELECT pg_temp.take('u1');
-SELECT pg_temp.report('u1', 'completed');
+SELECT pg_temp.work('u1', 'completed');
 SELECT is(pg_temp.stored('u2'), 'low low', '2.14 scheduled by its dependency, the run has it');
 SELECT is(pg_temp.claims('test/late'), 'u2 u3', '2.14 and is claimed before an earlier one of lower priority');
 
@@ -75,8 +73,7 @@ SELECT pg_temp.create('v', '{"$deps": ["v"]}');
 SELECT tq.rerun_task(pg_temp.id('v')) ->> 'state';
 SELECT is(pg_temp.change('v', 'high'), 'pending 5: rerun>pending, high', '2.14 a first run by rerun_task');
 SELECT is(pg_temp.stored('v'), 'high high', '2.14 its run has it');
-SELECT pg_temp.take('v');
-SELECT pg_temp.report('v', 'worker-shutdown');
+SELECT pg_temp.work('v', 'worker-shutdown');
 SELECT is(pg_temp.change('v', 'low'), 'pending 4: rerun>exception/worker-shutdown retry>pending, low', '2.14 nor is its retry');
 
 -- delayed
@@ -87,8 +84,7 @@ WITH moved AS (DELETE FROM tq_internal.pending WHERE task = (SELECT id FROM tq_i
 	SELECT pg_temp.base() + interval '10 minutes', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM moved;
 SELECT is(pg_temp.change('d', 'highest'), 'pending 5: scheduled>pending, highest', '2.14 a delayed run');
 SELECT is(pg_temp.stored('d'), 'highest highest', '2.14 has it');
-SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.upkeep(), 'delayed 1', '2.14 when it is due');
+SELECT is(pg_temp.pass('11 minutes'), 'delayed 1', '2.14 when it is due');
 SELECT is(pg_temp.claims('test/delayed'), 'd e', '2.14 it is claimed by it');
 RESET tq.clock_offset;
 
@@ -106,8 +102,7 @@ SELECT is(pg_temp.report('r', 'intermittent-task'), 'pending 3: scheduled>except
 SELECT is(pg_temp.stored('r'), 'high high', '2.14 with its priority');
 SELECT pg_temp.take('r');
 SELECT is(pg_temp.change('r', 'medium'), 'running 3: scheduled>exception/worker-shutdown retry>exception/intermittent-task task-retry>running, medium', '2.14 running again');
-SET tq.clock_offset = '21 minutes';
-SELECT alike(pg_temp.upkeep(), 'claim-expired %', '2.14 its claim expires');
+SELECT alike(pg_temp.pass('21 minutes'), 'claim-expired %', '2.14 its claim expires');
 SELECT is(pg_temp.stored('r'), 'medium medium', '2.14 and the retry has the new priority');
 RESET tq.clock_offset;
 SELECT pg_temp.running('k', '{"taskQueueId": "test/batch"}');

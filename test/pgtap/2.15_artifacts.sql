@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.15: artifacts; 6.1 artifact-created; D-07, D-08; 10.10.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- A minimal request of the type, with overrides.  $expires is an
 -- interval from base().
@@ -124,7 +123,7 @@ SELECT pg_temp.report('dropped', 'canceled');
 SELECT pg_temp.create('forgotten');
 SELECT pg_temp.report('forgotten', 'canceled');
 SET LOCAL tq.clock_offset = '20 minutes 1 second';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(pg_temp.look('s-claim-expired') || ', ' || pg_temp.look('s-deadline-exceeded'),
 	'exception 0: scheduled>exception/claim-expired, exception 5: scheduled>exception/deadline-exceeded', '2.15 two that were resolved without a report');
 SELECT is(pg_temp.put('s-' || r, 'x', pg_temp.art('inline')), '{"storageType": "inline"}', '2.15 after the exception ' || r)
@@ -428,12 +427,12 @@ SELECT pg_temp.running('d', '{"$deadline": "100 minutes", "$expires": "110 minut
 SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,110 minutes}'::text[]) AS expires;
 SELECT id AS inner_id FROM tq_internal.task WHERE task_id = pg_temp.id('d') \gset
 SET LOCAL tq.clock_offset = '85 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is((SELECT string_agg(name, ', ') FROM tq.list_artifacts(pg_temp.id('d'), 0)), '110 minutes, 60 minutes', '8.4 deleted half an hour after it expired, not before');
 SELECT pg_temp.refuses(pg_temp.getting('d', '40 minutes'), 'TQ404', '8.4 once deleted: 404');
 SELECT pg_temp.refuses(pg_temp.getting('d', '60 minutes'), 'TQ410', '8.4 before it is deleted: 410');
 SET LOCAL tq.clock_offset = '140 minutes 30 seconds';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is((SELECT count(*) FROM tq_internal.task WHERE id = :inner_id), 0::bigint, '8.4 the task is deleted');
 SELECT is((SELECT count(*) FROM tq_internal.artifact WHERE task = :inner_id), 0::bigint, '8.4 and its artifacts with it');
 RESET tq.clock_offset;

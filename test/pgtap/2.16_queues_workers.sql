@@ -2,7 +2,6 @@
 -- and a worker that was removed.  The lists are in 2.16_lists.sql.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- pendingTasks, taskQueueCounts
 SELECT is((tq.task_queue_counts('test/unknown') -> 'pendingTasks')::bigint, 0::bigint, '2.16 pendingTasks: 0 for an unknown queue');

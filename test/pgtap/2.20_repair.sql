@@ -1,19 +1,6 @@
 -- doc/spec/taskcluster.md 2.4, 2.20: rerun_task with a deadline and downstream,
 -- retry_task_group.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
-
--- End the last run of these tasks, claiming it first if it is pending.
-CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	IF pg_temp.state(name) = 'pending' AND reason <> 'canceled' THEN
-		PERFORM pg_temp.take(name);
-	END IF;
-	PERFORM pg_temp.report(name, reason);
-END
-$$;
 
 -- That a call is refused; the publisher works meanwhile, so tables are not compared.
 CREATE FUNCTION pg_temp.refused(call text, code text, title text) RETURNS text
@@ -76,16 +63,13 @@ SELECT tq.delete_task(pg_temp.id('d2')) \g /dev/null
 SELECT ok(pg_temp.near(tq.task(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() - interval '1 minute'), '2.4 the definition keeps its deadline');
 SELECT is(tq.rerun_task(pg_temp.id(n), '30 minutes') ->> 'state', state, '2.4 a new deadline of one that is ' || state)
 FROM (VALUES ('dp', 'pending'), ('dr', 'running'), ('du', 'pending')) AS v (n, state);
-SELECT is(pg_temp.upkeep(), '', '2.4 the deadlines have moved');
+SELECT is(pg_temp.pass(), '', '2.4 the deadlines have moved');
 SELECT is(pg_temp.states('d', 'dp', 'dr', 'du'), 'pending pending running pending', '2.4 and none was handled');
-SET tq.clock_offset = '42 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 4', '2.4 the new deadlines are');
+SELECT is(pg_temp.pass('42 minutes'), 'deadline 4', '2.4 the new deadlines are');
 SELECT is(pg_temp.look('d'), 'exception 5: scheduled>failed/failed rerun>exception/deadline-exceeded', '2.4 the run ends');
-SET tq.clock_offset = '70 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('70 minutes');
 SELECT is(pg_temp.state('d'), 'exception', '2.4 it is kept until the new expiry');
-SET tq.clock_offset = '3 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('3 hours');
 SELECT pg_temp.refused($$SELECT tq.status(pg_temp.id('d'))$$, 'TQ404', '2.4 and deleted then');
 RESET tq.clock_offset;
 
@@ -206,15 +190,13 @@ SELECT is(tq.status(pg_temp.id('budget1')) ->> 'retriesLeft', '2', '2.4 budgets 
 SELECT is(pg_temp.line(tq.cancel_task(pg_temp.id('budget1'))), 'exception 2: scheduled>failed/failed exception>exception/canceled', '2.4 and of one that is cancelled then');
 RESET tq.max_runs;
 SELECT pg_temp.resolved('l', 'failed'), pg_temp.create('l1', '{"$deps": ["l"], "$deadline": "5 minutes"}'), pg_temp.create('l2', '{"$deps": ["l1"], "$deadline": "20 minutes"}'), pg_temp.create('l3', '{"$deps": ["l2"], "$deadline": "5 minutes"}');
-SET tq.clock_offset = '6 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('6 minutes');
 SELECT is(pg_temp.states('l1', 'l2', 'l3'), 'exception unscheduled exception', '4.4 ends of dependents');
 SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('l'), downstream => true)$$, 'TQ409', '2.4 a dependent is past its deadline');
 SELECT is(tq.rerun_task(pg_temp.id('l'), '2 hours', true) ->> 'state', 'pending', '2.4 all get the deadline');
 SELECT is(pg_temp.states('l1', 'l2', 'l3'), 'unscheduled unscheduled unscheduled', '2.4 through one that waits');
 SELECT ok(bool_and(pg_temp.near(tq.status(pg_temp.id(n)) ->> 'deadline', pg_temp.clock() + interval '2 hours')), '2.4 also one that waits') FROM unnest('{l,l1,l2,l3}'::text[]) AS n;
-SET tq.clock_offset = '130 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('130 minutes');
 SELECT is(pg_temp.states('l', 'l1', 'l2', 'l3'), 'exception exception exception exception', '2.4 which holds for all');
 SELECT is(pg_temp.look('l1'), 'exception 5: exception>exception/deadline-exceeded exception>exception/deadline-exceeded', '2.4 as their next runs');
 SELECT is(pg_temp.look('l2'), 'exception 5: exception>exception/deadline-exceeded', '2.4 or the first');
@@ -250,8 +232,7 @@ SELECT pg_temp.create(n, (o || '{"$group": "night", "$deadline": "5 minutes"}'):
 	(5, 'n-e', '{}'), (6, 'n-f', '{}')) AS v (i, n, o) ORDER BY i;
 SELECT pg_temp.create('n-out', '{"$deps": ["n-b"], "$deadline": "5 minutes"}');
 SELECT pg_temp.finish_task('n-a'), pg_temp.finish_task('n-b', 'failed'), pg_temp.finish_task('n-e', 'canceled'), pg_temp.finish_task('n-f', 'internal-error');
-SET tq.clock_offset = '6 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('6 minutes');
 SELECT is(pg_temp.states('n-a', 'n-b', 'n-c', 'n-d', 'n-e', 'n-f', 'n-out'), 'completed failed exception exception exception exception exception', '2.20 the night');
 SELECT pg_temp.forget();
 SELECT pg_temp.refused($$SELECT tq.retry_task_group(pg_temp.id('night'))$$, 'TQ409', '2.20 past the deadline');
@@ -328,7 +309,7 @@ SELECT pg_temp.create('tp', '{"$deadline": "5 minutes", "policy": {"pendingTimeo
 SELECT pg_temp.take('tr');
 SELECT is(tq.rerun_task(pg_temp.id(n), '30 minutes') ->> 'state', state, '2.4 a later deadline of one that goes on: ' || state) FROM (VALUES ('tp', 'pending'), ('tr', 'running')) AS v (n, state);
 SELECT set_config('tq.clock_offset', (current_setting('tq.clock_offset')::interval + interval '7 minutes')::text, false);
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT alike(pg_temp.look('tp'), '%pending-timeout%', '2.4 its pending timeout holds');
 SELECT alike(pg_temp.look('tr'), '%run-timeout%', '2.4 its run timeout, too');
 

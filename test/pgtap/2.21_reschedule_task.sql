@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 2.21: reschedule_task.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.visible(name text) RETURNS timestamptz LANGUAGE sql AS $$
 	SELECT (pg_temp.run(name) ->> 'visibleAt')::timestamptz
@@ -25,8 +24,7 @@ SELECT ok(abs(extract(epoch FROM pg_temp.visible('a') - pg_temp.clock() - interv
 SELECT is(pg_temp.progress('g'), '0 1 1 0', '2.21 it is delayed');
 SELECT is(pg_temp.claims('test/q'), 'b', '2.21 and cannot be claimed');
 SELECT ok(abs(extract(epoch FROM (tq.reschedule_task(pg_temp.id('a'), pg_temp.clock() + interval '10 minutes') #>> '{runs,0,visibleAt}')::timestamptz - pg_temp.clock() - interval '10 minutes')) < 30, '2.21 another time');
-SET tq.clock_offset = '10 minutes 1 second';
-SELECT is(pg_temp.upkeep(), 'delayed 1', '2.21 it is due');
+SELECT is(pg_temp.pass('10 minutes 1 second'), 'delayed 1', '2.21 it is due');
 SELECT is(pg_temp.progress('g'), '0 0 1 1', '2.21 and pending');
 SELECT is(tq.reschedule_task(pg_temp.id('a'), pg_temp.clock() + interval '20 minutes') ->> 'state', 'pending', '2.21 later again');
 SELECT pg_temp.create('d', '{"taskQueueId": "test/q", "$group": "g"}');
@@ -37,8 +35,7 @@ SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.21 as the same r
 RESET tq.clock_offset;
 
 -- a retry that waits keeps its budgets
-SELECT pg_temp.create('w', '{"retries": 3, "policy": {"retryOn": ["failed"], "retryBackoff": {"kind": "fixed", "delay": 600}}}');
-SELECT pg_temp.take('w');
+SELECT pg_temp.running('w', '{"retries": 3, "policy": {"retryOn": ["failed"], "retryBackoff": {"kind": "fixed", "delay": 600}}}');
 SELECT pg_temp.report('w', 'failed');
 SELECT is(tq.reschedule_task(pg_temp.id('w')) ->> 'retriesLeft', '2', '2.21 a retry that waits');
 SELECT is(pg_temp.take('w'), 1, '2.21 is claimed as the run that it is');
@@ -48,26 +45,24 @@ SELECT is(pg_temp.report('w', 'failed'), 'pending 1: scheduled>failed/failed fai
 -- a pending timeout counts from the new time
 SELECT pg_temp.create('t', '{"policy": {"pendingTimeout": 300}}');
 SELECT tq.reschedule_task(pg_temp.id('t'), pg_temp.clock() + interval '10 minutes') ->> 'state';
-SET tq.clock_offset = '11 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('11 minutes');
 SELECT is(pg_temp.state('t'), 'pending', '2.21 the pending timeout has not passed');
-SET tq.clock_offset = '16 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('16 minutes');
 SELECT is(pg_temp.state('t'), 'exception', '2.21 but five minutes after the time');
 RESET tq.clock_offset;
 
 -- keys
 SELECT pg_temp.create(n, '{"taskQueueId": "test/k", "policy": {"serialKey": "k"}}') FROM unnest('{k1,k2}'::text[]) WITH ORDINALITY AS u (n, i) ORDER BY i;
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(tq.reschedule_task(pg_temp.id('k2')) ->> 'state', 'pending', '2.21 one that waits for its key');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(pg_temp.claims('test/k'), 'k1', '2.21 still does');
 SELECT pg_temp.report('k1', 'completed');
 SELECT is(tq.reschedule_task(pg_temp.id('k2'), pg_temp.clock() + interval '10 minutes') ->> 'state', 'pending', '2.21 and later');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(pg_temp.claims('test/k'), '', '2.21 it is delayed');
 SELECT tq.reschedule_task(pg_temp.id('k2')) ->> 'state';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(pg_temp.claims('test/k'), 'k2', '2.21 until it is to run now');
 
 -- to the time at which it was scheduled: it keeps its detail

@@ -1,20 +1,10 @@
 -- doc/spec/taskcluster.md 2.22: add_dependencies.
 \ir helper.psql
-SELECT no_plan();
 
 -- What a call that must fail says: code, message, detail.
 CREATE FUNCTION pg_temp.failure(call text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-	message text;
-	detail text;
-BEGIN
-	EXECUTE call;
-	RETURN 'success';
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-	RETURN SQLSTATE || ': ' || message || '. ' || detail;
-END
+LANGUAGE sql AS $$
+	SELECT format('%s: %s. %s', error ->> 'sqlstate', error ->> 'message', error ->> 'detail') FROM pg_temp.error(call) AS error
 $$;
 
 CREATE FUNCTION pg_temp.add(name text, VARIADIC required text[]) RETURNS text

@@ -3,7 +3,6 @@
 -- producer.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- Resolve the task's last run for this reason, by the producer of that reason.  The
 -- task must have a deadline in 15 minutes or 2 hours.
@@ -75,8 +74,7 @@ SELECT is(pg_temp.create('s1'), 'pending 5: scheduled>pending', '3.3 scheduled, 
 SELECT pg_temp.create('s2', '{"$deps": ["dep"]}');
 SELECT pg_temp.create('s3', '{"$deps": ["dep"]}');
 SELECT is(pg_temp.line(tq.schedule_task(pg_temp.id('s2'))), 'pending 5: scheduled>pending', '3.3 scheduled, by scheduleTask');
-SELECT pg_temp.take('dep');
-SELECT pg_temp.report('dep', 'completed');
+SELECT pg_temp.work('dep', 'completed');
 SELECT is(pg_temp.look('s3'), 'pending 5: scheduled>pending', '3.3 scheduled, by its dependencies');
 SELECT is(pg_temp.resolved('r1', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '3.3 retry, after worker-shutdown');
 SELECT is(pg_temp.resolved('r2', 'intermittent-task'), 'pending 4: scheduled>exception/intermittent-task task-retry>pending', '3.3 task-retry, after intermittent-task');

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 4.2: dependencies at creation; 10.6.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- (1) repeats keep met dependencies
 SELECT pg_temp.resolved('a', 'completed');
@@ -10,8 +9,7 @@ SELECT pg_temp.create('d', '{"$deps": ["a", "b"]}');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('d'), pg_temp.def('d', '{"$deps": ["a", "b"]}'))$$, 'd', '4.2 (1) a repeat while one of two is met');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('d'), pg_temp.def('d', '{"$deps": ["a", "b"]}'))$$, 'd', '4.2 (1) and another');
 SELECT is(pg_temp.look('d'), 'unscheduled 5:', '4.2 (1) do not count it twice');
-SELECT pg_temp.take('b');
-SELECT pg_temp.report('b', 'completed');
+SELECT pg_temp.work('b', 'completed');
 SELECT is(pg_temp.look('d'), 'pending 5: scheduled>pending', '4.2 (1) the other one schedules it');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('d'), pg_temp.def('d', '{"$deps": ["a", "b"]}'))$$, 'd', '4.2 (1) a repeat when it is pending');
 
@@ -55,8 +53,7 @@ SELECT pg_temp.throws($$SELECT pg_temp.create('c1', '{"$deps": ["c2"]}')$$, 'TQ4
 SELECT pg_temp.create('gone', '{"$deadline": "10 minutes", "$expires": "20 minutes"}');
 SELECT pg_temp.create('keep', '{"$deps": ["gone"], "$deadline": "20 minutes", "$expires": "3 days"}');
 CREATE TEMP TABLE kept AS SELECT pg_temp.def('keep', '{"$deps": ["gone"], "$deadline": "20 minutes", "$expires": "3 days"}') AS task;
-SET tq.clock_offset = '51 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('51 minutes');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('gone'))$$, 'TQ404', '10.6 a dependency is deleted');
 CREATE TEMP TABLE repeated AS SELECT pg_temp.error($$SELECT tq.create_task(pg_temp.id('keep'), (SELECT task FROM kept))$$) AS error;
 SELECT is(pg_temp.look('keep'), 'exception 5: exception>exception/deadline-exceeded', '10.6 a repeat does not delete its dependent');

@@ -1,18 +1,6 @@
 -- doc/spec/taskcluster.md 4.4: what a resolution does to dependents.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
-
--- Complete the last run of these tasks, claiming it first if it is pending.
-CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	IF pg_temp.state(name) = 'pending' THEN
-		PERFORM pg_temp.take(name);
-	END IF;
-	PERFORM pg_temp.report(name, reason);
-END
-$$;
 
 -- (1) every dependent is reached, whatever the order
 SELECT pg_temp.create('r');
@@ -56,8 +44,7 @@ SELECT pg_temp.create('wait2', '{"$deps": ["wait"]}');
 SELECT pg_temp.finish_task('a3', 'failed');
 SELECT is(pg_temp.look('wait'), 'unscheduled 5:', '4.4 a dependency fails: no cascade');
 SELECT is(pg_temp.line(tq.schedule_task(pg_temp.id('byhand'))), 'pending 5: scheduled>pending', '4.4 it may be scheduled by hand');
-SET tq.clock_offset = '11 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('11 minutes');
 SELECT is(pg_temp.look('wait'), 'exception 5: exception>exception/deadline-exceeded', '4.4 or hits its own deadline');
 SELECT is(pg_temp.look('wait2'), 'unscheduled 5:', '4.4 and so on');
 RESET tq.clock_offset;

@@ -2,7 +2,6 @@
 -- 6.3_groups.sql.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- implicit creation, any id
 SELECT pg_temp.create('a', '{"$group": "nobodys-task", "schedulerId": "s"}');
@@ -32,8 +31,7 @@ SELECT is((SELECT tasks || ' ' || pending FROM tq.group_progress(pg_temp.id('lar
 SELECT pg_temp.create('d1', '{"$group": "act", "$deadline": "5 minutes", "$deps": ["d1"]}');
 SELECT pg_temp.resolved('d2', 'completed', '{"$group": "act"}');
 SELECT is((SELECT outcome FROM tq.group_progress(pg_temp.id('act'))), NULL, '4.5 (d) an unscheduled task keeps the group active');
-SET tq.clock_offset = '6 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('6 minutes');
 SELECT is((SELECT outcome FROM tq.group_progress(pg_temp.id('act'))), 'timed-out', '4.5 (d) until its deadline');
 RESET tq.clock_offset;
 SELECT lives_ok($$SELECT pg_temp.create('d3', '{"$group": "act"}')$$, '4.5 (c) a new task');
@@ -47,17 +45,15 @@ SELECT pg_temp.throws($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_obj
 -- expiry: 30 minutes after expires, which is an hour after the last task's
 SELECT pg_temp.create('e1', '{"$group": "exp", "schedulerId": "s1", "$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('exp'))$$, '4.5 a sealed group that expires');
-SET tq.clock_offset = '41 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('41 minutes');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('e1'))$$, 'TQ404', '8.4 its task is deleted');
 SELECT is(tq.get_task_group(pg_temp.id('exp')) ? 'sealed', true, '4.5 the group still exists');
 SELECT pg_temp.throws($$SELECT pg_temp.create('e2', '{"$group": "exp", "schedulerId": "s1"}')$$, 'TQ409', '4.5 and sealed');
 SELECT is((SELECT count(*) FROM tq.list_task_group(pg_temp.id('exp'))), 0::bigint, '4.5 with no tasks');
-SET tq.clock_offset = '99 minutes';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('99 minutes');
 SELECT lives_ok($$SELECT tq.get_task_group(pg_temp.id('exp'))$$, '4.5 it stays until 30 minutes after its own expires');
 SET tq.clock_offset = '5 hours';	-- groups are deleted once an hour
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('exp'))$$, 'TQ404', '4.5 then it is deleted');
 SELECT is(pg_temp.create('e2', '{"$group": "exp", "schedulerId": "s2"}'), 'pending 5: scheduled>pending', '4.5 and its id can be used with another scheduler');
 SELECT is(tq.get_task_group(pg_temp.id('exp')), jsonb_build_object('taskGroupId', pg_temp.id('exp')::text, 'schedulerId', 's2',

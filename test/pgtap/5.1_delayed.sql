@@ -3,7 +3,6 @@
 -- has the delays of policies.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.delay(name text, by interval) RETURNS void
 LANGUAGE sql AS $$
@@ -32,18 +31,16 @@ SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('a'))$$, 'a', 'delayed
 SELECT pg_temp.keeps($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'a', 'delayed: rerun_task does nothing');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), pg_temp.def('a', '{"taskQueueId": "test/q", "$group": "g", "retries": 3}'))$$, 'a', 'delayed: a repeat of create_task does nothing');
 SELECT is(pg_temp.claims('test/q'), 'b c', 'delayed: claim_work does not hand it out');
-SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), '', 'delayed: not before its time');
+SELECT is(pg_temp.pass('9 minutes 30 seconds'), '', 'delayed: not before its time');
 SELECT is(pg_temp.claims('test/q'), '', 'delayed: nor can it be claimed then');
 
 -- due
 SELECT pg_temp.create('d', '{"taskQueueId": "test/q", "$group": "g"}');
 SELECT pg_temp.create('e', '{"taskQueueId": "test/q", "$group": "g", "priority": "high"}');
-SET tq.clock_offset = '10 minutes 1 second';
-SELECT is(pg_temp.upkeep(), 'delayed 1', 'delayed: upkeep moves it when it is due');
+SELECT is(pg_temp.pass('10 minutes 1 second'), 'delayed 1', 'delayed: upkeep moves it when it is due');
 SELECT is(tq.status(pg_temp.id('a')), status, 'delayed: the status is the same') FROM before;
 SELECT is(pg_temp.progress('g'), '5 u0 d0 p3 r2 c0 f0 e0 -', 'delayed: no longer counted as delayed');
-SELECT is(pg_temp.upkeep(), '', 'delayed: once');
+SELECT is(pg_temp.pass(), '', 'delayed: once');
 SELECT is((tq.task_queue_counts('test/q') -> 'pendingTasks')::bigint, 3::bigint, 'delayed: counted as pending');
 SELECT is(pg_temp.claims('test/q'), 'e d a', 'delayed: it goes to the back of its priority');
 SELECT is(pg_temp.look('a'), 'running 3: scheduled>running', 'delayed: retriesLeft and reasonCreated are kept');
@@ -75,15 +72,14 @@ SELECT pg_temp.create('m', '{"$deadline": "12 minutes", "taskQueueId": "test/m"}
 SELECT pg_temp.delay('m', '11 minutes');
 SET tq.clock_offset = '13 minutes';
 SELECT is(pg_temp.claims('test/m'), '', 'delayed: due and past the deadline: not claimable');
-SELECT is(pg_temp.upkeep(), 'deadline 1', 'delayed: the deadline is processed first');
+SELECT is(pg_temp.pass(), 'deadline 1', 'delayed: the deadline is processed first');
 SELECT is(pg_temp.look('m'), 'exception 5: scheduled>exception/deadline-exceeded', 'delayed: and resolves it');
 RESET tq.clock_offset;
 
 -- several are moved in the order in which they are due
 SELECT pg_temp.create(n, '{"taskQueueId": "test/order"}') FROM unnest('{o1,o2,o3}'::text[]) AS n;
 SELECT pg_temp.delay(n, d::interval) FROM (VALUES ('o1', '3 minutes'), ('o2', '1 minute'), ('o3', '2 minutes')) AS v (n, d);
-SET tq.clock_offset = '4 minutes';
-SELECT is(pg_temp.upkeep(), 'delayed 3', 'delayed: three are due');
+SELECT is(pg_temp.pass('4 minutes'), 'delayed 3', 'delayed: three are due');
 SELECT is(pg_temp.claims('test/order'), 'o2 o3 o1', 'delayed: the one that was due first is claimed first');
 RESET tq.clock_offset;
 

@@ -2,7 +2,6 @@
 -- test/t/052_wait.pl.)
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.create('a');
 CREATE TEMP TABLE before AS SELECT pg_temp.run('a') AS run;

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 5.5: quarantine; 10.17.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q", "$deadline": "3 hours"}') FROM generate_series(1, 6) AS n;
 SELECT is(pg_temp.claims('test/q', 2, 'bad'), 't1 t2', '5.5 a worker has two tasks');

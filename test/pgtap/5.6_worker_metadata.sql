@@ -2,7 +2,6 @@
 -- tasks.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$

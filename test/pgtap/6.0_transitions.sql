@@ -3,9 +3,7 @@
 -- 'PEND a pending 0._._': exchange, task, state of the status, runId, workerGroup,
 -- workerId. GROUP follows by 4.5 whenever the last task of a group is resolved;
 -- most tasks here are a group of their own.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
 
 -- A task in each of several states: with a dependency that can be met, and with
 -- one that cannot.
@@ -94,8 +92,7 @@ SELECT pg_temp.cancel('t9');
 SELECT is(pg_temp.sent(), 'EXC t9 exception 0._._, GROUP t9', '9 unscheduled, cancelTask');
 SELECT pg_temp.create('t10', '{"$deps": ["never"], "$deadline": "1 minute"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', '10 unscheduled, deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', '10 unscheduled, deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC t10 exception 0._._, GROUP t10', '10 sends task-exception of run 0');
 SELECT is(pg_temp.code(query), 'TQ404', '11 unscheduled, ' || query)
@@ -140,8 +137,7 @@ SELECT pg_temp.cancel('t13');
 SELECT is(pg_temp.sent(), 'EXC t13 exception 0._._, GROUP t13', '13 pending, cancelTask: no worker');
 SELECT pg_temp.create('t14', '{"$deadline": "1 minute"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', '14 pending, deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', '14 pending, deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC t14 exception 0._._, GROUP t14', '14 sends task-exception: no worker');
 SELECT pg_temp.create('t15');
@@ -337,40 +333,36 @@ SELECT is(pg_temp.sent(), '', 'resolve: which sends nothing');
 SET tq.claim_timeout = '1min';
 SELECT pg_temp.running('t27', '{"retries": 1}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '27 running, retries left, the claim expires');
+SELECT is(pg_temp.pass('2 minutes'), 'claim-expired 1', '27 running, retries left, the claim expires');
 SELECT is(pg_temp.sent(), 'PEND t27 pending 1._._', '27 only task-pending');
-SELECT is(pg_temp.upkeep(), '', '27 another pass');
+SELECT is(pg_temp.pass(), '', '27 another pass');
 SELECT is(pg_temp.sent(), '', '27 sends nothing');
 RESET tq.clock_offset;
 SELECT pg_temp.running('t27on', '{"retries": 1}');
 SELECT pg_temp.forget();
 SET tq.clock_offset = '2 minutes';
 SET tq.publish_retried_exceptions = on;
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '27 D-05 on');
+SELECT is(pg_temp.pass(), 'claim-expired 1', '27 D-05 on');
 SELECT is(pg_temp.sent(), 'EXC t27on pending 0.wg.w1, PEND t27on pending 1._._', '27 D-05 on: task-exception with the worker, then task-pending');
 RESET tq.publish_retried_exceptions;
 RESET tq.clock_offset;
 SELECT pg_temp.running('t28', '{"retries": 0}');
 SELECT pg_temp.create('d28', '{"$deps": ["t28"], "requires": "all-resolved"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '28 running, no retries left, the claim expires');
+SELECT is(pg_temp.pass('2 minutes'), 'claim-expired 1', '28 running, no retries left, the claim expires');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC t28 exception 0.wg.w1, PEND d28 pending 0._._, GROUP t28', '28 task-exception with the worker, and the released dependents');
 SELECT pg_temp.running('x27', '{"retries": 0, "$group": "gx"}');
 SELECT pg_temp.running('y27', '{"retries": 1, "$group": "gx"}');
 SELECT pg_temp.running('z27', '{"retries": 0, "$group": "gx"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'claim-expired 3', '27, 28 three at once');
+SELECT is(pg_temp.pass('2 minutes'), 'claim-expired 3', '27, 28 three at once');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC x27 exception 0.wg.w1, PEND y27 pending 1._._, EXC z27 exception 0.wg.w1', '27, 28 the same messages as alone');
 SET tq.deadline_delay = '1h';
 SELECT pg_temp.running('t29', '{"$deadline": "3 minutes"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '4 minutes';
-SELECT is(pg_temp.upkeep(), '', '29 running, past the deadline, the claim expires');
+SELECT is(pg_temp.pass('4 minutes'), '', '29 running, past the deadline, the claim expires');
 RESET tq.clock_offset;
 RESET tq.deadline_delay;
 SELECT is(pg_temp.sent(), '', '29 sends nothing');
@@ -379,8 +371,7 @@ SELECT pg_temp.running('t30');
 SELECT pg_temp.forget();
 SET tq.claim_timeout = '10min';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('t30'), 0)$$, '30 running, reclaimed');
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), '', '30 the old claim expires');
+SELECT is(pg_temp.pass('2 minutes'), '', '30 the old claim expires');
 RESET tq.clock_offset;
 RESET tq.claim_timeout;
 SELECT is(pg_temp.sent(), '', '30 sends nothing');
@@ -389,18 +380,16 @@ SELECT is(pg_temp.sent(), 'EXC t30 exception 0.wg.w1, GROUP t30', '31 running, c
 SELECT pg_temp.running('t32', '{"$deadline": "1 minute"}');
 SELECT pg_temp.create('d32', '{"$deps": ["t32"], "requires": "all-resolved"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', '32 running, deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', '32 running, deadline');
 SELECT is(pg_temp.sent(), 'EXC t32 exception 0._._, PEND d32 pending 0._._, GROUP t32', '32 task-exception without the worker, though retries are left');
-SELECT is(pg_temp.upkeep(), '', '32 another pass');
+SELECT is(pg_temp.pass(), '', '32 another pass');
 SELECT is(pg_temp.sent(), '', '32 sends nothing');
 RESET tq.clock_offset;
-SELECT pg_temp.running('t32p', '{"$deadline": "1 minute"}');
-SELECT pg_temp.report('t32p', 'worker-shutdown');
+SELECT pg_temp.resolved('t32p', 'worker-shutdown', '{"$deadline": "1 minute"}');
 SELECT pg_temp.forget();
 SET tq.clock_offset = '2 minutes';
 SET tq.publish_retried_exceptions = on;
-SELECT is(pg_temp.upkeep(), 'deadline 1', '14 run 1 is pending, deadline');
+SELECT is(pg_temp.pass(), 'deadline 1', '14 run 1 is pending, deadline');
 RESET tq.publish_retried_exceptions;
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC t32p exception 1._._, GROUP t32p', '14 task-exception of run 1');
@@ -436,8 +425,7 @@ SELECT lives_ok(format('SELECT pg_temp.cancel(%L)', n), '41 resolved otherwise, 
 SELECT is(pg_temp.sent(), '', '41 sends nothing');
 SELECT pg_temp.resolved('t42' || n, r, '{"$deadline": "1 minute"}') FROM (VALUES ('c', 'completed'), ('f', 'failed'), ('e', 'internal-error'), ('x', 'canceled')) AS v (n, r);
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), '', '42 resolved, deadline');
+SELECT is(pg_temp.pass('2 minutes'), '', '42 resolved, deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), '', '42 sends nothing');
 SELECT is(pg_temp.code(format(query, n)), 'TQ409', format('43 resolved, %s', format(query, n)))
@@ -524,18 +512,16 @@ SELECT pg_temp.report('lk', 'completed');
 SELECT is(pg_temp.sent(), 'COMP lk completed 0.wg.w1, GROUP lk', '2.11 past the deadline, a report is sent');
 SELECT pg_temp.report('lr', 'worker-shutdown');
 SELECT is(pg_temp.sent(), 'EXC lr exception 0.wg.w1, GROUP lr', '2.12, doc/spec/policy.md 10.14: and one that would be retried is final');
-SELECT is(pg_temp.upkeep(), 'deadline 2', '10, 14 two at once');
+SELECT is(pg_temp.pass(), 'deadline 2', '10, 14 two at once');
 SELECT is(pg_temp.sent(), 'EXC lp exception 0._._, EXC lu exception 0._._, ' || g, '10, 14 the same messages as alone')
 FROM (SELECT CASE WHEN pg_temp.id('lp') < pg_temp.id('lu') THEN 'GROUP lp, GROUP lu' ELSE 'GROUP lu, GROUP lp' END) AS v (g);
 RESET tq.clock_offset;
 
 SELECT pg_temp.resolved('t49', 'completed', '{"$deadline": "1 minute", "$expires": "2 hours"}');
-SET tq.clock_offset = '61 minutes';
-SELECT pg_temp.upkeep();	-- the deadlines of all tasks
+SELECT pg_temp.pass('61 minutes');	-- the deadlines of all tasks
 SELECT pg_temp.forget();
 CREATE TEMP TABLE written AS SELECT max(seq) AS seq FROM tq_internal.message;
-SET tq.clock_offset = '6 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('6 hours');
 SELECT is(pg_temp.code($$SELECT tq.status(pg_temp.id('t49'))$$), 'TQ404', '49 the task has expired');
 SELECT is(pg_temp.sent(), '', '49 sends nothing');
 SELECT is((SELECT count(*) FROM tq_internal.message, written WHERE message.seq > written.seq), 0::bigint, '49 nor is a message written');

@@ -1,9 +1,7 @@
 -- doc/spec/taskcluster.md 6.2 to 6.4: routing keys and CC, how messages() filters
 -- by them, bindings, and names of channels.  What a
 -- listener receives is tested in test/t/040_notify.pl.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
 
 -- ---------------------------------------------------------------------------
 -- 6.2: ten words of a task, 6.3: four of a group
@@ -56,16 +54,13 @@ CREATE TEMP TABLE news AS SELECT * FROM pg_temp.news();
 SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-defined task-pending', '6.4 one message each, whatever the routes') FROM news;
 SELECT is(cc, (SELECT array_agg('route.' || r ORDER BY n) FROM routed, jsonb_array_elements_text(routes) WITH ORDINALITY AS u (r, n)), '6.4 every route, as it is, in order: ' || exchange)
 FROM news ORDER BY id;
-SELECT pg_temp.take('r');
-SELECT pg_temp.report('r', 'worker-shutdown');
+SELECT pg_temp.work('r', 'worker-shutdown');
 SET tq.publish_retried_exceptions = on;
 SELECT pg_temp.report('r', 'worker-shutdown', 0);
 RESET tq.publish_retried_exceptions;
-SELECT pg_temp.take('r');
-SELECT pg_temp.report('r', 'failed');
+SELECT pg_temp.work('r', 'failed');
 SELECT tq.rerun_task(pg_temp.id('r'));
-SELECT pg_temp.take('r');
-SELECT pg_temp.report('r', 'completed');
+SELECT pg_temp.work('r', 'completed');
 SELECT tq.rerun_task(pg_temp.id('r'));
 SELECT tq.seal_task_group(pg_temp.id('r'));
 SELECT pg_temp.cancel('r');
@@ -250,16 +245,13 @@ SELECT is(pg_temp.bindings(), NULL, 'nothing is bound');
 SELECT count(*) AS ticks FROM tq_internal.tick
 \gset
 SELECT pg_temp.create('n8');
-SELECT pg_temp.running('n9');
-SELECT pg_temp.report('n9', 'worker-shutdown');
-SELECT pg_temp.take('n9');
-SELECT pg_temp.report('n9', 'completed');
+SELECT pg_temp.resolved('n9', 'worker-shutdown');
+SELECT pg_temp.work('n9', 'completed');
 SELECT pg_temp.cancel('n8');
 SELECT tq.seal_task_group(pg_temp.id('n8'));
 SELECT tq.rerun_task(pg_temp.id('n8'));
 SELECT pg_temp.create('n10', '{"$deadline": "1 minute"}');
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', 'nothing is bound: a deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', 'nothing is bound: a deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.written(), '0 rows, 0 records', 'nothing is bound: nothing is written');
 SELECT is(count(*), :ticks::bigint, 'nothing is bound: no tick') FROM tq_internal.tick;

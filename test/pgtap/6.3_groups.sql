@@ -1,7 +1,5 @@
 -- doc/spec/taskcluster.md 4.5, 6.3: task-group-resolved.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
 
 INSERT INTO known SELECT 'g' || n FROM generate_series(1, 40) AS n;
 INSERT INTO known SELECT 'six' || n FROM generate_series(1, 6) AS n;
@@ -204,8 +202,7 @@ SELECT is(pg_temp.sent(), 'EXC r1 exception 3._._, GROUP g12', '4.5 (b) the reso
 SELECT pg_temp.members('g13', 'r3', 'r4');
 SELECT pg_temp.create('r5', '{"$group": "g13", "$deps": ["r5"]}');
 SELECT tq.rerun_task(pg_temp.id('r5'));
-SELECT pg_temp.take('r5');
-SELECT pg_temp.report('r5', 'worker-shutdown');
+SELECT pg_temp.work('r5', 'worker-shutdown');
 SELECT pg_temp.report('r3', 'worker-shutdown');
 SELECT pg_temp.forget();
 SET tq.publish_retried_exceptions = on;
@@ -238,8 +235,7 @@ SELECT pg_temp.report('x2', 'failed');
 SELECT is(pg_temp.sent(), 'FAIL x2 failed 0.wg.w1, GROUP g14', '4.5 (c) until that is resolved');
 SELECT pg_temp.create('x3', '{"$group": "g14", "$deps": ["x3"], "$deadline": "1 minute"}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', '4.5 (d) a deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', '4.5 (d) a deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC x3 exception 0._._, GROUP g14', '4.5 (d) is a resolution');
 SELECT pg_temp.members('g15', 'x4');
@@ -254,8 +250,7 @@ SELECT pg_temp.create('x7', '{"$group": "g16", "$deps": ["x6"]}');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x6', 'completed');
 SELECT is(pg_temp.sent(), 'COMP x6 completed 0.wg.w1, PEND x7 pending 0._._', '4.5 a dependent that is released');
-SELECT pg_temp.take('x7');
-SELECT pg_temp.report('x7', 'completed');
+SELECT pg_temp.work('x7', 'completed');
 SELECT is(pg_temp.sent(), 'RUN x7 running 0.wg.w1, COMP x7 completed 0.wg.w1, GROUP g16', '4.5 and is the last');
 SELECT pg_temp.create('x8', '{"$group": "g17"}');
 INSERT INTO tq_internal.delayed SELECT clock_timestamp() + interval '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM tq_internal.pending
@@ -318,8 +313,7 @@ SELECT is(pg_temp.sent(), 'GROUP g18', 'only task-group-resolved is bound: with 
 SELECT pg_temp.report('u5', 'completed');
 SELECT is(pg_temp.sent(), 'GROUP g18', 'only task-group-resolved is bound: with a repeat');
 SELECT pg_temp.create('u6', '{"$group": "g18", "$deadline": "1 minute"}');
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', 'only task-group-resolved is bound: a deadline');
+SELECT is(pg_temp.pass('2 minutes'), 'deadline 1', 'only task-group-resolved is bound: a deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'GROUP g18', 'only task-group-resolved is bound: with a deadline');
 SELECT is((SELECT count(*) FROM pg_temp.messages_after(current_setting('test.mark')::bigint)), 0::bigint, 'only task-group-resolved is bound: the row written for it has no message id');

@@ -1,8 +1,6 @@
 -- doc/spec/taskcluster.md 6.4: durable subscriptions, the log, and how long it is
 -- kept.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.fetched(subscription text, max int DEFAULT 100) RETURNS text
 LANGUAGE sql AS $$
@@ -229,15 +227,14 @@ $$;
 
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 SET tq.message_retention = '30d';
-SET tq.clock_offset = '1 day';
-SELECT pg_temp.upkeep();	-- the deadlines of all tasks
+SELECT pg_temp.pass('1 day');	-- the deadlines of all tasks
 RESET tq.clock_offset;
 SELECT pg_temp.last_id();
 CREATE TEMP TABLE all_ids AS SELECT pg_temp.pages(1000) AS ids;
 SET tq.message_retention = '1000s';
 SELECT pg_temp.last_id();
 SELECT is(pg_temp.places(), '0, 0, 0', 'retention: one segment at first');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT is(pg_temp.places(), '0, 0, 0', 'retention: it stays for a while');
 SET tq.clock_offset = '300 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '1, 0, 0 1'$$);
@@ -368,7 +365,7 @@ SELECT tq.create_task(:'q4', :'task');
 PREPARE TRANSACTION 'tq_unpublished';
 CALL pg_temp.upkeep_until(format('SELECT segment <> %s FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1', :segment));
 SET tq.clock_offset = '120000 seconds';
-SELECT count(*) FROM (SELECT pg_temp.upkeep() FROM generate_series(1, 10)) AS u;
+SELECT count(*) FROM (SELECT pg_temp.pass() FROM generate_series(1, 10)) AS u;
 SELECT isnt((SELECT count(*) FROM tq_internal.message WHERE segment = :segment), 0::bigint, 'unpublished: a prepared transaction has written to it, and nothing is dropped');
 COMMIT PREPARED 'tq_unpublished';
 RESET tq.clock_offset;

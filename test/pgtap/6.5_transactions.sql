@@ -1,8 +1,6 @@
 -- doc/spec/taskcluster.md 0.2, 6.5: messages belong to their transaction: they are
 -- sent if and when it is committed, in order, and not otherwise.
-\ir helper.psql
 \ir messages.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.publish_step() RETURNS bigint
 LANGUAGE sql AS $$
@@ -191,7 +189,7 @@ SELECT pg_temp.create('k6', '{"$deadline": "1 minute"}');
 SELECT pg_temp.forget();
 BEGIN;
 SET LOCAL tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.upkeep(), 'deadline 1', 'upkeep sends messages of its own');
+SELECT is(pg_temp.pass(), 'deadline 1', 'upkeep sends messages of its own');
 SELECT is(pg_temp.publish_step(), 0::bigint, 'which it does not publish');
 COMMIT;
 SELECT is(pg_temp.sent(), 'EXC k6 exception 0._._, GROUP k6', 'but they are published');
@@ -214,8 +212,7 @@ $$;
 SELECT tq.subscribe('sub', 'task-pending');
 BEGIN;
 SELECT pg_temp.create('d1');
-SELECT pg_temp.running('d2', '{"$group": "g"}');
-SELECT pg_temp.report('d2', 'completed');
+SELECT pg_temp.resolved('d2', 'completed', '{"$group": "g"}');
 SELECT pg_temp.create('d3');
 SELECT pg_temp.remove('d2');
 COMMIT;
@@ -234,9 +231,8 @@ SELECT tq.unsubscribe('sub');
 SELECT pg_temp.resolved('d5', 'completed', '{"$deadline": "1 minute", "$expires": "2 hours"}');
 SELECT is(pg_temp.sent(), 'DEF d5 unscheduled _._._, PEND d5 pending 0._._, RUN d5 running 0.wg.w1, COMP d5 completed 0.wg.w1, GROUP d5', 'a task that will expire');
 SET tq.message_retention = '1h';
-SET tq.clock_offset = '4 hours';
-SELECT pg_temp.upkeep();
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('4 hours');
+SELECT pg_temp.pass();
 RESET tq.clock_offset;
 SELECT is(pg_temp.code($$SELECT tq.status(pg_temp.id('d5'))$$), 'TQ404', 'it has expired');
 SELECT pg_temp.forget();
@@ -246,8 +242,7 @@ SELECT is(pg_temp.sent(), 'DEF d6 unscheduled _._._, PEND d6 pending 0._._', 'pu
 SELECT pg_temp.resolved('d7', 'completed', '{"$deadline": "1 minute", "$expires": "2 minutes"}');
 SELECT pg_temp.forget();
 SET tq.message_retention = '10h';
-SET tq.clock_offset = '4 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('4 hours');
 RESET tq.clock_offset;
 SELECT is((SELECT string_agg(pg_temp.notified(m), ', ' ORDER BY id) FROM pg_temp.messages_after(0) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('d7')::text),
 	'DEF d7 unscheduled _._._, PEND d7 pending 0._._, RUN d7 running 0.wg.w1, COMP d7 completed 0.wg.w1', 'a task does not expire while the log has messages about it');

@@ -2,7 +2,6 @@
 -- the tasks of another application.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE ROLE bank;
 CREATE ROLE teller;
@@ -45,8 +44,7 @@ SELECT is(pg_temp.call_as('spy', format('SELECT tq.define_task(%L, %L)', id, pg_
 FROM tq.slugid() AS id;
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue_tasks(''mine/q'', ''{"{}","{}"}'', task_group_id => %L)', :'shared')), :'forbidden', 'enqueue_tasks');
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.on_group_resolved(%L, ''mine/q'')', :'shared')) ~ '^TQ403 ', true, 'on_group_resolved');
-SET tq.clock_offset = '1 hour';
-SELECT pg_temp.upkeep() \g /dev/null
+SELECT pg_temp.pass('1 hour') \g /dev/null
 RESET tq.clock_offset;
 SELECT is(pg_temp.state_of(:'a'), 'pending', 'the claim has expired, and its retry waits');
 SELECT is(pg_temp.state_of(:'b'), 'pending', 'pending as before');

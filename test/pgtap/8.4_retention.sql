@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 8.4: tasks whose retention is over are deleted.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- Enqueues a task, and resolves it unless reason is NULL.
 CREATE FUNCTION pg_temp.made(name text, reason text, policy jsonb DEFAULT NULL, grp text DEFAULT NULL, deps text[] DEFAULT '{}', expires interval DEFAULT NULL)
@@ -47,73 +46,60 @@ RESET tq.retain_completed;
 SAVEPOINT s;
 
 -- the retention of the outcome, of the policy first
-SELECT is(pg_temp.upkeep(), '', '8.4 retention: nothing at once');
-SET tq.clock_offset = '59 minutes';
-SELECT is(pg_temp.upkeep(), '', '8.4 retention: nor before an hour');
-SET tq.clock_offset = '61 minutes';
-SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retainCompleted');
+SELECT is(pg_temp.pass(), '', '8.4 retention: nothing at once');
+SELECT is(pg_temp.pass('59 minutes'), '', '8.4 retention: nor before an hour');
+SELECT is(pg_temp.pass('61 minutes'), 'sweep 1', '8.4 retainCompleted');
 SELECT is(pg_temp.left(), 'c created f given later long shortf x', '8.4 retainCompleted: of the completed task');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('short'))$$, 'TQ404', '8.4 retention: it is gone');
-SET tq.clock_offset = '49 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('49 hours');
 SELECT is(pg_temp.left(), 'c created f given later long x', '8.4 retainFailed: of the failed task');
-SET tq.clock_offset = '7 days 1 minute';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('7 days 1 minute');
 SELECT is(pg_temp.left(), 'created f given later long x', '8.4 tq.retain_completed: 7 days');
-SET tq.clock_offset = '29 days 23 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('29 days 23 hours');
 SELECT is(pg_temp.left(), 'created f given later long x', '8.4 tq.retain_failed: not before 30 days');
-SET tq.clock_offset = '30 days 1 minute';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('30 days 1 minute');
 SELECT is(pg_temp.left(), 'created given long', '8.4 tq.retain_failed: failed and exception');
 SELECT is((SELECT count(*) FROM tq_internal.run r WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = r.task)), 0::bigint, '8.4 retention: with all rows');
 SELECT is((SELECT count(*) FROM tq_internal.failure f), 0::bigint, '8.4 retention: with those of failures');
-SET tq.clock_offset = '60 days 1 minute';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('60 days 1 minute');
 SELECT is(pg_temp.left(), 'created given', '8.4 retainCompleted: longer than the setting');
-SET tq.clock_offset = '367 days';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('367 days');
 SELECT is(pg_temp.left(), NULL, '8.4 expires of the others');
 ROLLBACK TO s;
 
 -- settings apply to tasks that exist
 SET tq.retain_completed = '1h';
-SET tq.clock_offset = '61 minutes';
-SELECT is(pg_temp.upkeep(), 'sweep 2', '8.4 retention: a setting applies to tasks that exist');
+SELECT is(pg_temp.pass('61 minutes'), 'sweep 2', '8.4 retention: a setting applies to tasks that exist');
 SELECT is(pg_temp.left(), 'created f given later long shortf x', '8.4 retention: not to those that have a policy');
 ROLLBACK TO s;
 
 -- a rerun counts again
 SET tq.retain_completed = '1h';
 SELECT tq.rerun_task(pg_temp.id('c'));
-SET tq.clock_offset = '61 minutes';
-SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retention: not of a task that is rerun');
+SELECT is(pg_temp.pass('61 minutes'), 'sweep 1', '8.4 retention: not of a task that is rerun');
 SELECT pg_temp.take('c'), pg_temp.report('c', 'completed');
-SELECT is(pg_temp.upkeep(), '', '8.4 retention: counts from its last resolution');
-SET tq.clock_offset = '122 minutes';
-SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retention: after which it is deleted');
+SELECT is(pg_temp.pass(), '', '8.4 retention: counts from its last resolution');
+SELECT is(pg_temp.pass('122 minutes'), 'sweep 1', '8.4 retention: after which it is deleted');
 ROLLBACK TO s;
 
 -- not while an unresolved task depends on it, in any unresolved state
 SELECT pg_temp.made('lead', NULL, expires => '1 year');
 SELECT pg_temp.made('d1', NULL, deps => '{c,lead}', expires => '1 year');
 SET tq.retain_completed = '1h';
-SET tq.clock_offset = '2 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('2 hours');
 SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: not while an unscheduled task depends on it');
 SELECT pg_temp.take('lead'), pg_temp.report('lead', 'completed');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a pending one');
 SELECT pg_temp.take('d1');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a running one');
 SELECT is(tq.defer_task(pg_temp.id('d1'), 0, '1 hour') ->> 'state', 'pending', '8.4 deferred');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a delayed one');
-SET tq.clock_offset = '3 hours 1 minute';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('3 hours 1 minute');
 SELECT pg_temp.take('d1'), pg_temp.report('d1', 'completed');
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass();
 SELECT ok(pg_temp.left() !~ '\mc\M', '8.4 retention: then it goes');
 SELECT is((SELECT count(*) FROM tq_internal.dependency e WHERE e.required NOT IN (SELECT id FROM tq_internal.task)), 0::bigint, '8.4 retention: with its dependencies');
 ROLLBACK TO s;
@@ -123,12 +109,11 @@ SELECT pg_temp.made('g1', 'completed', grp => 'g');
 SELECT pg_temp.made('g', 'completed');
 SELECT pg_temp.made('g2', NULL, grp => 'g', expires => '1 year');
 SET tq.retain_completed = '1h';
-SET tq.clock_offset = '2 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('2 hours');
 SELECT ok(pg_temp.left() ~ '\mg g1 g2\M', '8.4 retention: not while its group has an unresolved task');
 SET tq.clock_offset = '2 hours 1 minute';	-- that a group is active is remembered, if it took long to find out
 SELECT pg_temp.take('g2'), pg_temp.report('g2', 'completed');
-SELECT is(pg_temp.upkeep(), 'sweep 2', '8.4 retention: then it goes, and the task that the group is named after');
+SELECT is(pg_temp.pass(), 'sweep 2', '8.4 retention: then it goes, and the task that the group is named after');
 SELECT ok(pg_temp.left() ~ '\mg2\M', '8.4 retention: a member with an expires of its own stays');
 ROLLBACK TO s;
 
@@ -136,20 +121,16 @@ ROLLBACK TO s;
 SET tq.retain_completed = '1h';
 SET tq.expire_batch = 2;
 SELECT pg_temp.made('b' || n, 'completed') FROM generate_series(1, 7) AS n;
-SET tq.clock_offset = '2 hours';
-SELECT is(pg_temp.upkeep(), 'sweep 9', '8.4 retention: in batches, none forgotten');
+SELECT is(pg_temp.pass('2 hours'), 'sweep 9', '8.4 retention: in batches, none forgotten');
 ROLLBACK TO s;
 
 -- dead letters
 SELECT pg_temp.made('dl', 'failed', '{"deadLetter": true}');
-SET tq.clock_offset = '31 days';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('31 days');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 1::bigint, '8.4 a dead letter outlives its task');
-SET tq.clock_offset = '89 days 23 hours';
-SELECT pg_temp.upkeep();
+SELECT pg_temp.pass('89 days 23 hours');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 1::bigint, '8.4 tq.retain_dead_letters: 90 days');
-SET tq.clock_offset = '90 days 1 minute';
-SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 tq.retain_dead_letters: then it is deleted');
+SELECT is(pg_temp.pass('90 days 1 minute'), 'sweep 1', '8.4 tq.retain_dead_letters: then it is deleted');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 0::bigint, '8.4 tq.retain_dead_letters: gone');
 ROLLBACK TO s;
 

@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -93,8 +92,7 @@ SELECT tq.delete_task(pg_temp.id('b'));
 SELECT is((SELECT count(*) FROM tq.failure_overview), 0::bigint, '8.5 a deleted task is no failure');
 
 -- when a worker was last seen, and what is cut
-SELECT pg_temp.create('x', '{"taskQueueId": "test/seen"}');
-SELECT pg_temp.take('x');
+SELECT pg_temp.running('x', '{"taskQueueId": "test/seen"}');
 SET tq.clock_offset = '3 hours';
 SELECT pg_temp.create('y', '{"taskQueueId": "test/seen"}');
 SELECT is(pg_temp.why('y'), 'no worker, next', '8.5 why: no worker has polled the queue for an hour');
@@ -107,8 +105,7 @@ SELECT task_id IS NOT NULL FROM tq.claim_task(pg_temp.id('held'), 0, repeat('g',
 SELECT is(pg_temp.detail('narrow', 'unscheduled'), 'it depends on nnnnnnnnnnnnnnnnnnn...: pending', '8.5 why: long names are cut');
 
 -- dead letters and groups
-SELECT pg_temp.create('dead', '{"taskQueueId": "test/dead", "$group": "group", "policy": {"deadLetter": true}}');
-SELECT pg_temp.take('dead');
+SELECT pg_temp.running('dead', '{"taskQueueId": "test/dead", "$group": "group", "policy": {"deadLetter": true}}');
 SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('dead')], ARRAY[0], 'failed-terminal');
 SELECT is((SELECT format('%s %s %s', name, task_queue_id, reason) FROM tq.dead_letter_overview), 'dead test/dead failed-terminal', '8.5 dead_letter_overview');
 SELECT is((SELECT format('%s %s', tasks, failed) FROM tq.group_overview WHERE task_group_id = pg_temp.id('group')), '1 1', '8.5 group_overview');
@@ -123,14 +120,12 @@ SELECT is(pg_temp.advice('orphan', 'unscheduled'), format('SELECT tq.schedule_ta
 SELECT pg_temp.create('free', '{"taskQueueId": "test/u"}');
 SELECT tq.define_task(pg_temp.id('defined'), pg_temp.def('defined', '{"taskQueueId": "test/u", "$deps": ["free"]}')) IS NOT NULL;
 SELECT is(pg_temp.detail('defined', 'unscheduled'), 'it depends on free: pending; it depends on itself, so it waits for a call', '8.5 why: a task that was defined');
-SELECT pg_temp.take('free');
-SELECT pg_temp.report('free', 'completed');
+SELECT pg_temp.work('free', 'completed');
 SELECT is(pg_temp.detail('defined', 'unscheduled'), 'it depends on itself, so it waits for a call', '8.5 why: its dependencies are met');
 SELECT is(pg_temp.advice('defined', 'unscheduled'), format('SELECT tq.schedule_task(%L)', pg_temp.id('defined')), '8.5 why: schedule it');
 SELECT pg_temp.create('gone', '{"taskQueueId": "test/u"}');
 SELECT is(pg_temp.detail('orphan', 'unscheduled'), 'it depends on gone: pending', '8.5 why: a new task with the id of the deleted one');
-SELECT pg_temp.take('gone');
-SELECT pg_temp.report('gone', 'completed');
+SELECT pg_temp.work('gone', 'completed');
 SELECT is(pg_temp.detail('orphan', 'unscheduled'), 'each task that it depends on is resolved', '8.5 why: that does not release it');
 SELECT is(pg_temp.advice('orphan', 'unscheduled'), format('SELECT tq.schedule_task(%L)', pg_temp.id('orphan')), '8.5 why: schedule it');
 SELECT tq.enqueue('test/u', task_id => pg_temp.id('nameless'));

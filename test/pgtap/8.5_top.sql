@@ -1,7 +1,6 @@
 -- doc/spec/taskcluster.md 8.5: top(), one screen of health, queues, workers and groups.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 -- The lines, without what depends on the time.
 CREATE FUNCTION pg_temp.screen(max int DEFAULT 10) RETURNS text LANGUAGE sql AS $$

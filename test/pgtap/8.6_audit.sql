@@ -2,7 +2,6 @@
 BEGIN;
 \ir helper.psql
 \ir ../calls.sql
-SELECT no_plan();
 
 CREATE ROLE admin IN ROLE tq_admin;
 CREATE ROLE worker IN ROLE tq_worker;

@@ -5,7 +5,6 @@
 BEGIN;
 \ir helper.psql
 \ir ../calls.sql
-SELECT no_plan();
 
 CREATE ROLE mallory;
 CREATE ROLE fresh;

@@ -7,9 +7,7 @@
 -- Each case is rolled back before the next, with its clock; not the last, because
 -- finish() needs it.
 BEGIN;
-\ir helper.psql
 \ir conductor.psql
-SELECT no_plan();
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------
@@ -127,7 +125,7 @@ SELECT pg_temp.polled('a', '{"responseTimeoutSeconds": 20, "retryCount": 1, "ret
 SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '20 s'), 'claim-expired 1', 'CC-008 silent for 20 s');
 SELECT is(pg_temp.look('a'), 'pending 0: scheduled>exception/claim-expired retry>pending', 'CC-008 that run is TIMED_OUT, a new one is SCHEDULED');
 SELECT is(pg_temp.wait('a'), 5.0, 'CC-008 visible 5 s later');
-SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-a')$$), '', 'CC-008 not a moment before');
+SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-a')$$), '', 'CC-008 not a moment before');
 SELECT is(pg_temp.at(pg_temp.time('a')) || ', ' || pg_temp.claims('test/q-a'), 'delayed 1, a', 'CC-008 but then');
 ROLLBACK TO cc;
 
@@ -149,8 +147,7 @@ SELECT is(pg_temp.words('a', 'next'), 'IN_PROGRESS -', 'CC-010 an optional task,
 SELECT is(pg_temp.report('a', 'failed'), 'failed 0: scheduled>failed/failed', 'CC-010 it fails');
 SELECT is(pg_temp.words('a', 'next'), 'COMPLETED_WITH_ERRORS SCHEDULED', 'CC-010 COMPLETED_WITH_ERRORS, and the next is SCHEDULED');
 SELECT is(pg_temp.outcome(), 'active', 'CC-010 the workflow goes on');
-SELECT pg_temp.take('next');
-SELECT pg_temp.report('next', 'completed');
+SELECT pg_temp.work('next', 'completed');
 SELECT is(pg_temp.outcome(), 'completed-with-errors', 'CC-010 and completes');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"retryCount": 1, "retryDelaySeconds": 0}', '{"optional": true}');
@@ -167,12 +164,10 @@ SELECT pg_temp.start('t3', '{}', '{}', '{"$deps": ["t1", "t2"]}');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t2'), '{"instead": true}')), 'completed 3: skip>completed/skipped', 'CC-011 t2 is skipped before it is scheduled');
 SELECT is(pg_temp.words('t1', 't2', 't3'), 'SCHEDULED SKIPPED -', 'CC-011 SKIPPED; t3 still waits for t1');
 SELECT is(tq.result(pg_temp.id('t2')), '{"instead": true}', 'CC-011 with an output');
-SELECT pg_temp.take('t1');
-SELECT pg_temp.report('t1', 'completed');
+SELECT pg_temp.work('t1', 'completed');
 SELECT is(pg_temp.words('t1', 't2', 't3'), 'COMPLETED SKIPPED SCHEDULED', 'CC-011 after t1, t3 is scheduled, t2 never');
 SELECT is(pg_temp.claims('test/q-t2'), '', 'CC-011 t2 cannot be polled');
-SELECT pg_temp.take('t3');
-SELECT pg_temp.report('t3', 'completed');
+SELECT pg_temp.work('t3', 'completed');
 SELECT is(pg_temp.outcome(), 'completed', 'CC-011 the workflow is COMPLETED');
 ROLLBACK TO cc;
 SELECT pg_temp.start('t1');
@@ -203,7 +198,7 @@ SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.wait('a'), 5.0, 'CC-012 after a failure the new run is visible 5 s later');
 SELECT is(pg_temp.claims('test/q-a'), '', 'CC-012 a poll before the delay returns nothing');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('a'), 1, 'wg', 'w1')$$, 'TQ409', 'CC-012 nor can the run be claimed by name');
-SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-a')$$), '', 'CC-012 just before it, neither');
+SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-a')$$), '', 'CC-012 just before it, neither');
 SELECT is(pg_temp.at(pg_temp.time('a')), 'delayed 1', 'CC-012 after the delay');
 SELECT is(pg_temp.take('a', 'w2'), 1, 'CC-012 a poll returns the new run');
 SELECT is(pg_temp.look('a'), 'running 0: scheduled>failed/failed failure-retry>running', 'CC-012 the old one stays FAILED');
@@ -215,7 +210,7 @@ SELECT pg_temp.polled('t', '{"timeoutSeconds": 60, "responseTimeoutSeconds": 60,
 SELECT pg_temp.polled('r', '{"responseTimeoutSeconds": 60, "timeoutPolicy": "RETRY", "retryCount": 1, "retryDelaySeconds": 5}');
 SELECT is(pg_temp.at(pg_temp.time('r', 'takenUntil')), 'run-timeout 1 pending-timeout 1 claim-expired 1', 'CC-013 three tasks time out');
 SELECT is(pg_temp.wait(n) || pg_temp.claims('test/q-' || n), '5', 'CC-013 a new run is visible 5 s later, and not before: ' || n) FROM unnest('{p,t,r}'::text[]) AS n;
-SELECT is(pg_temp.before(pg_temp.time('t'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-t')$$), '', 'CC-013 just before it, neither');
+SELECT is(pg_temp.before(pg_temp.time('t'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-t')$$), '', 'CC-013 just before it, neither');
 SELECT is(pg_temp.at(pg_temp.time('r')), 'delayed 3', 'CC-013 after the delay');
 SELECT is(pg_temp.claims('test/q-' || n) || ' ' || pg_temp.words(n), n || ' IN_PROGRESS', 'CC-013 a poll returns it: ' || n) FROM unnest('{p,t,r}'::text[]) AS n;
 ROLLBACK TO cc;

@@ -6,9 +6,7 @@
 -- Each case is rolled back before the next, with its clock; not the last, because
 -- finish() needs it.
 BEGIN;
-\ir helper.psql
 \ir conductor.psql
-SELECT no_plan();
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------
@@ -23,14 +21,13 @@ SELECT ok(pg_temp.time('t1', 'resolved', 0) - pg_temp.time('t1', 'started', 0) B
 SELECT is(pg_temp.wait('t1'), 5.0, 'CC-021 visible at 15 s');
 SELECT is(pg_temp.words('t1', 't2'), 'SCHEDULED -', 'CC-021 SCHEDULED; the next task waits');
 SELECT is(pg_temp.at(pg_temp.time('t1') - interval '1 s') || pg_temp.claims('test/q-t1'), '', 'CC-021 at 14 s a poll returns nothing');
-SELECT is(pg_temp.before(pg_temp.time('t1'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-t1')$$), '', 'CC-021 just before 15 s, neither');
+SELECT is(pg_temp.before(pg_temp.time('t1'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-t1')$$), '', 'CC-021 just before 15 s, neither');
 SELECT is(pg_temp.at(pg_temp.time('t1')), 'delayed 1', 'CC-021 at 15 s');
 SELECT is(pg_temp.take('t1', 'w2'), 1, 'CC-021 a poll returns the new run');
 SELECT is(pg_temp.words('t1'), 'IN_PROGRESS', 'CC-021 IN_PROGRESS');
 SELECT is(pg_temp.report('t1', 'completed'), 'completed 2: scheduled>failed/failed failure-retry>completed/completed', 'CC-021 COMPLETED; the old run is still FAILED');
 SELECT is(pg_temp.words('t1', 't2'), 'COMPLETED SCHEDULED', 'CC-021 the next task is scheduled');
-SELECT pg_temp.take('t2');
-SELECT pg_temp.report('t2', 'completed');
+SELECT pg_temp.work('t2', 'completed');
 SELECT is(pg_temp.outcome(), 'completed', 'CC-021 the workflow is COMPLETED');
 ROLLBACK TO cc;
 
@@ -64,7 +61,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.start('t1', '{"pollTimeoutSeconds": 60, "timeoutPolicy": "RETRY"}');
 SELECT pg_temp.go(pg_temp.time('t1') + interval '60 s');
 SELECT is(pg_temp.claims('test/q-t1'), '', 'CC-022 tq: a poll at 60 s returns nothing, whether a pass has been or not');
-SELECT is(pg_temp.tick(), 'pending-timeout 1', 'CC-022 which it then finds');
+SELECT is(pg_temp.pass(), 'pending-timeout 1', 'CC-022 which it then finds');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
@@ -80,7 +77,7 @@ SELECT is(pg_temp.at(pg_temp.time('t1', 'started') + interval '20 s'), 'claim-ex
 SELECT is(pg_temp.look('t1'), 'pending 2: scheduled>exception/claim-expired retry>pending', 'CC-023 TIMED_OUT, and a new run, which consumes a retry (13.9)');
 SELECT is(pg_temp.run('t1') ->> 'attempt', '1', 'CC-023 retryCount 1');
 SELECT is(pg_temp.wait('t1'), 5.0, 'CC-023 visible at 25 s');
-SELECT is(pg_temp.before(pg_temp.time('t1'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-t1')$$), '', 'CC-023 not before');
+SELECT is(pg_temp.before(pg_temp.time('t1'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-t1')$$), '', 'CC-023 not before');
 SELECT is(pg_temp.at(pg_temp.time('t1')) || ', ' || pg_temp.claims('test/q-t1', worker => 'w2'), 'delayed 1, t1', 'CC-023 but then');
 SELECT is(pg_temp.update('t1', 'completed', 0), 'conflict', 'CC-023 a late report of the worker is ignored');
 SELECT is(pg_temp.look('t1'), 'running 2: scheduled>exception/claim-expired retry>running', 'CC-023 and does not disturb the new run');
@@ -100,7 +97,7 @@ BEGIN
 	FOR i IN 1 .. 3 LOOP
 		before_callback := concat_ws(', ', before_callback, pg_temp.words('t1'));
 		called_back := concat_ws(', ', called_back, pg_temp.callback('t1', '9 s') || ' ' || pg_temp.words('t1'));
-		early := concat_ws(', ', early, pg_temp.before(pg_temp.time('t1'), 'SELECT pg_temp.tick() || pg_temp.claims(''test/q-t1'')'));
+		early := concat_ws(', ', early, pg_temp.before(pg_temp.time('t1'), 'SELECT pg_temp.pass() || pg_temp.claims(''test/q-t1'')'));
 		visible := concat_ws(', ', visible, pg_temp.at(pg_temp.time('t1')));
 		EXIT WHEN i = 3;
 		polled := concat_ws(', ', polled, pg_temp.take('t1', 'w' || i + 1) || ' ' || (pg_temp.time('t1', 'started') - first) || ' ' || (pg_temp.run('t1') ->> 'workerId'));
@@ -171,8 +168,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('t1', '{"retryCount": 1, "retryDelaySeconds": 5}');
 SELECT pg_temp.callback('t1', '9 s');
 SELECT pg_temp.at(pg_temp.time('t1'));
-SELECT pg_temp.take('t1');
-SELECT pg_temp.report('t1', 'failed');
+SELECT pg_temp.work('t1', 'failed');
 SELECT is(pg_temp.wait('t1') || ' ' || (pg_temp.run('t1') ->> 'attempt'), '5 1', 'callbacks: a failure after one has the delay of a first failure');
 ROLLBACK TO cc;
 
@@ -233,7 +229,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "RETRY"}');
 SELECT pg_temp.go(pg_temp.time('a') + interval '2 s');
 SELECT pg_temp.start('b', '{"pollTimeoutSeconds": 100, "timeoutPolicy": "RETRY"}');
-SELECT is(pg_temp.tick(), 'pending-timeout 1', 'CC-031 pollTimeoutSeconds 1, scheduled 2 s ago');
+SELECT is(pg_temp.pass(), 'pending-timeout 1', 'CC-031 pollTimeoutSeconds 1, scheduled 2 s ago');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'pending 2: scheduled>exception/pending-timeout retry>pending, pending 3: scheduled>pending', 'CC-031 TIMED_OUT; what was scheduled now stays SCHEDULED');
 ROLLBACK TO cc;
 
@@ -248,14 +244,14 @@ SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "ALERT_ONL
 CREATE TEMP TABLE before AS SELECT tq.status(pg_temp.id('a')) AS status;
 SELECT is(pg_temp.before(pg_temp.time('a') + interval '1 s'), '', 'CC-033 ALERT_ONLY: just before, nothing');
 SELECT pg_temp.at(pg_temp.time('a') + interval '1 s');
-SELECT is(pg_temp.tick(), '', 'CC-033 then one pass sends an alert, and no second');
+SELECT is(pg_temp.pass(), '', 'CC-033 then one pass sends an alert, and no second');
 SELECT is(tq.status(pg_temp.id('a')), status, 'CC-033 it stays SCHEDULED') FROM before;
 SELECT is((tq.task_queue_counts('test/q-a') -> 'pendingTasks')::bigint, 1::bigint, 'CC-033 it is counted');
 SELECT is(pg_temp.claims('test/q-a'), 'a', 'CC-033 and can be polled');
 ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "ALERT_ONLY"}');
 SELECT pg_temp.go(pg_temp.time('a') + interval '1 s');
-SELECT is(pg_temp.claims('test/q-a') || pg_temp.tick(), 'a', 'CC-033 also before a pass; a task polled then is not late');
+SELECT is(pg_temp.claims('test/q-a') || pg_temp.pass(), 'a', 'CC-033 also before a pass; a task polled then is not late');
 ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "RETRY"}');
@@ -277,15 +273,14 @@ ROLLBACK TO cc;
 SELECT is(pg_temp.start('a', '{"pollTimeoutSeconds": 5, "timeoutPolicy": "RETRY"}', '{"startDelay": 10}') || ' ' || pg_temp.words('a'), 'pending 3: scheduled>pending SCHEDULED', 'CC-035 startDelay 10');
 SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '10 s', 'CC-035 visible at 10 s');
 SELECT is(delayed || ' ' || pending, '1 0', 'CC-035 counted as delayed, not as pending') FROM tq.group_progress(pg_temp.id('wf'));
-SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-a')$$), '', 'CC-035 not before');
+SELECT is(pg_temp.before(pg_temp.time('a'), $$SELECT pg_temp.pass() || pg_temp.claims('test/q-a')$$), '', 'CC-035 not before');
 SELECT is(pg_temp.before(pg_temp.time('a') + interval '5 s'), 'delayed 1', 'CC-035 pollTimeoutSeconds 5: nothing just before 15 s');
 SELECT is(pg_temp.at(pg_temp.time('a') + interval '5 s'), 'pending-timeout 1', 'CC-035 tq: TIMED_OUT at 15 s, where Conductor counts the delay twice (25 s)');
 ROLLBACK TO cc;
 SELECT pg_temp.start('first');
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 5, "timeoutPolicy": "RETRY"}', '{"startDelay": 10}', '{"$deps": ["first"]}');
 SELECT is(pg_temp.at(pg_temp.clock() + interval '1 minute') || pg_temp.words('a'), '-', 'CC-035 neither runs before the task is scheduled');
-SELECT pg_temp.take('first');
-SELECT pg_temp.report('first', 'completed');
+SELECT pg_temp.work('first', 'completed');
 SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '10 s', 'CC-035 startDelay counts from then');
 SELECT is(pg_temp.time('a', 'scheduled') >= pg_temp.time('first', 'resolved'), true, 'CC-035 when its required task completes');
 SELECT is(pg_temp.at(pg_temp.time('a')) || ', ' || pg_temp.claims('test/q-a'), 'delayed 1, a', 'CC-035 and it can be polled');
@@ -337,7 +332,7 @@ ROLLBACK TO cc;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.start('now', '{"totalTimeoutSeconds": 60, "timeoutPolicy": "RETRY"}');
-SELECT is(pg_temp.tick() || pg_temp.words('now'), 'SCHEDULED', 'CC-039 totalTimeoutSeconds 60, scheduled now: unchanged');
+SELECT is(pg_temp.pass() || pg_temp.words('now'), 'SCHEDULED', 'CC-039 totalTimeoutSeconds 60, scheduled now: unchanged');
 SELECT is((tq.status(pg_temp.id('now')) ->> 'deadline')::timestamptz, pg_temp.time('now') + interval '60 s', 'CC-039 tq: it is a deadline that holds earlier');
 SELECT is(tq.task(pg_temp.id('now')) ->> 'deadline', pg_temp.iso(pg_temp.base() + interval '1 day'), 'CC-039 the definition keeps its own');
 SELECT is(pg_temp.before(pg_temp.time('now') + interval '60 s'), '', 'CC-039 unchanged until just before');
@@ -354,7 +349,7 @@ SELECT pg_temp.start('p', '{"totalTimeoutSeconds": 60, "timeoutPolicy": "ALERT_O
 CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM unnest('{a,p}'::text[]) AS n;
 SELECT is(pg_temp.before(pg_temp.time('a', 'scheduled') + interval '60 s'), '', 'CC-039 ALERT_ONLY: just before, nothing');
 SELECT pg_temp.at(pg_temp.time('p') + interval '120 s');
-SELECT is(pg_temp.tick(), '', 'CC-039 then one pass sends alerts, and no second');
+SELECT is(pg_temp.pass(), '', 'CC-039 then one pass sends alerts, and no second');
 SELECT is(tq.status(pg_temp.id(n)), status, 'CC-039 unchanged: ' || n) FROM before;
 SELECT is((tq.status(pg_temp.id('a')) ->> 'deadline'), tq.task(pg_temp.id('a')) ->> 'deadline', 'CC-039 the deadline is the one defined');
 SELECT is(pg_temp.claims('test/q-p') || ' ' || pg_temp.report('a', 'completed'), 'p completed 3: scheduled>completed/completed', 'CC-039 both can be polled and completed');
@@ -365,8 +360,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.start('first');
 SELECT pg_temp.start('a', '{"totalTimeoutSeconds": 60}', '{}', '{"$deps": ["first"]}');
 SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours') || pg_temp.words('a'), '-', 'CC-039 a task that is not yet scheduled does not time out');
-SELECT pg_temp.take('first');
-SELECT pg_temp.report('first', 'completed');
+SELECT pg_temp.work('first', 'completed');
 SELECT is((tq.status(pg_temp.id('a')) ->> 'deadline')::timestamptz, pg_temp.time('a', 'scheduled') + interval '60 s', 'CC-039 its time begins when it is');
 SELECT is(pg_temp.before(pg_temp.time('a', 'scheduled') + interval '60 s'), '', 'CC-039 just before its end, nothing');
 SELECT is(pg_temp.at(pg_temp.time('a', 'scheduled') + interval '60 s') || ' ' || pg_temp.words('a'), 'deadline 1 TIMED_OUT', 'CC-039 then it is over');
@@ -457,7 +451,7 @@ SELECT is(pg_temp.report('a', 'completed') || ' ' || pg_temp.words('a'), 'comple
 SELECT is(pg_temp.report('b', 'failed'), 'pending 2: scheduled>failed/failed failure-retry>pending', 'CC-050 FAILED at 31 s, likewise');
 SELECT is(pg_temp.callback('c', '9 s'), 'pending 3: scheduled>pending', 'CC-050 a callback at 31 s, likewise');
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('d'), 0)$$, 'CC-050 extendLease at 31 s, likewise');
-SELECT is(pg_temp.tick(), 'run-timeout 2', 'CC-050 the pass times out the unresolved ones');
+SELECT is(pg_temp.pass(), 'run-timeout 2', 'CC-050 the pass times out the unresolved ones');
 SELECT is(pg_temp.look(n), line, 'CC-050 ' || n) FROM (VALUES
 	('a', 'completed 3: scheduled>completed/completed'), ('b', 'pending 2: scheduled>failed/failed failure-retry>pending'),
 	('c', 'pending 2: scheduled>exception/run-timeout retry>pending'), ('d', 'pending 2: scheduled>exception/run-timeout retry>pending')) AS v (n, line);

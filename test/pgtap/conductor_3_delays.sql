@@ -6,9 +6,7 @@
 -- Each case is rolled back before the next, with its clock; not the last, because
 -- finish() needs it.
 BEGIN;
-\ir helper.psql
 \ir conductor.psql
-SELECT no_plan();
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------

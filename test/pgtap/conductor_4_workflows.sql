@@ -6,9 +6,7 @@
 -- Each case is rolled back before the next, with its clock; not the last, because
 -- finish() needs it.
 BEGIN;
-\ir helper.psql
 \ir conductor.psql
-SELECT no_plan();
 
 -- The workflow in a few words: its outcome, how many tasks are tolerated, and
 -- how many are unscheduled, delayed, pending, running, completed, failed, exception.
@@ -128,7 +126,7 @@ SELECT pg_temp.start('b');
 SELECT pg_temp.go(pg_temp.clock() + interval '2 minutes');
 SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.words('a', 'late', 'b'), 'FAILED SCHEDULED CANCELED', 't14 tq: a task past its deadline is not canceled');
-SELECT is(pg_temp.tick() || ' ' || pg_temp.words('late') || ' ' || pg_temp.wf(), 'deadline 1 TIMED_OUT failed t0 u0 d0 p0 r0 c0 f1 e2', 't14 the deadline resolves it');
+SELECT is(pg_temp.pass() || ' ' || pg_temp.words('late') || ' ' || pg_temp.wf(), 'deadline 1 TIMED_OUT failed t0 u0 d0 p0 r0 c0 f1 e2', 't14 the deadline resolves it');
 ROLLBACK TO cc;
 
 -- a workflow that is named like one of its tasks
@@ -200,8 +198,7 @@ ROLLBACK TO cc;
 -- it has no errors if it succeeds
 SELECT pg_temp.polled('o', '{"retryDelaySeconds": 0}', '{"optional": true}');
 SELECT pg_temp.report('o', 'failed');
-SELECT pg_temp.take('o');
-SELECT pg_temp.report('o', 'completed');
+SELECT pg_temp.work('o', 'completed');
 SELECT is(pg_temp.words('o') || ' ' || pg_temp.wf(), 'COMPLETED completed t0 u0 d0 p0 r0 c1 f0 e0', 't11 an optional task that is completed after a retry');
 ROLLBACK TO cc;
 
@@ -236,8 +233,7 @@ SELECT pg_temp.polled('p', '{"timeoutSeconds": 60, "responseTimeoutSeconds": 60,
 SELECT pg_temp.start('next', '{}', '{}', '{"$deps": ["p"]}');
 SELECT pg_temp.at(pg_temp.time('p', 'takenUntil'));
 SELECT is(pg_temp.words('p', 'next'), 'TIMED_OUT SCHEDULED', 't12 permissive and TIMED_OUT');
-SELECT pg_temp.take('next');
-SELECT pg_temp.report('next', 'completed');
+SELECT pg_temp.work('next', 'completed');
 SELECT is(pg_temp.outcome(), 'timed-out', 't12 the workflow is TIMED_OUT at its end');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('p', '{"retryCount": 0}', '{"permissive": true, "optional": true}');
@@ -296,12 +292,10 @@ SELECT is(pg_temp.claims('test/q-a') || ' ' || coalesce(pg_temp.run('a') ->> 'at
 SELECT is(pg_temp.report('a', 'failed') || ' ' || pg_temp.wait('a') || ' ' || (pg_temp.run('a') ->> 'attempt'),
 	'pending 0: scheduled>failed/failed failure-retry>failed/failed rerun>failed/failed failure-retry>pending 5 1', 't17 it has a delay of its own when it fails');
 SELECT pg_temp.at(pg_temp.time('a'));
-SELECT pg_temp.take('a');
-SELECT pg_temp.report('a', 'completed');
+SELECT pg_temp.work('a', 'completed');
 SELECT is(pg_temp.words('a', 'b'), 'COMPLETED CANCELED', 't17 tq: a CANCELED task must be rerun as well');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('b'))), 'pending 3: exception>exception/canceled rerun>pending', 't17 retry');
-SELECT pg_temp.take('b');
-SELECT pg_temp.report('b', 'completed');
+SELECT pg_temp.work('b', 'completed');
 SELECT is(pg_temp.wf(), 'completed t0 u0 d0 p0 r0 c2 f0 e0', 't17 and the workflow is COMPLETED');
 ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"timeoutSeconds": 60, "responseTimeoutSeconds": 60, "pollTimeoutSeconds": 60}');

@@ -2,10 +2,8 @@
 -- sequence diagrams, of optional tasks, skips and workflows that end, and one
 -- task-alert for each timeout under ALERT_ONLY (CC-027, CC-033, CC-039).
 -- Written as in messages.psql: 'PEND t1 pending 1._._'.
-\ir helper.psql
 \ir messages.psql
 \ir conductor.psql
-SELECT no_plan();
 
 -- The clock advances by hours between a message and its reading.
 SET tq.message_retention = '1d';

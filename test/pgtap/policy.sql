@@ -2,9 +2,7 @@
 -- together.  Each field alone is in policy_fields.sql, errors in
 -- policy_validation.sql, the rest in policy_*.sql.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- ---------------------------------------------------------------------------
 -- Section 4: the one function of resolution
@@ -12,43 +10,33 @@ SELECT no_plan();
 
 SAVEPOINT s;
 -- Budgets apart: retries and lost runs.
-SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"retries": 2, "lostRetries": 2, "retryBackoff": {"delay": 60, "kind": "exponential"}, "claimTimeout": 600}}');
-SELECT pg_temp.take('a');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"retries": 2, "lostRetries": 2, "retryBackoff": {"delay": 60, "kind": "exponential"}, "claimTimeout": 600}}');
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.attempts('a') || ', ' || pg_temp.wait('a'), 'pending 2: scheduled>exception/claim-expired retry>pending, 0 0, 00:00:00', '4 a lost run: the same attempt, at once');
 SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.attempts('a') || ', ' || pg_temp.wait('a'),
 	'pending 1: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>pending, 0 0 1, 00:01:00', '4 a retry after it: the next attempt, with the delay of the first');
-SET tq.clock_offset = '11 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('11 minutes');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '21 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('21 minutes');
 SELECT is(pg_temp.attempts('a') || ', ' || pg_temp.wait('a') || ', ' || (tq.status(pg_temp.id('a')) ->> 'retriesLeft'), '0 0 1 1, 00:00:00, 1', '4 lost again: the second attempt goes on at once');
 SELECT pg_temp.work('a', 'intermittent-task');
 SELECT is(pg_temp.attempts('a') || ', ' || pg_temp.wait('a') || ', ' || (tq.status(pg_temp.id('a')) ->> 'retriesLeft'), '0 0 1 1 2, 00:02:00, 0', '4 a retry: the delay of the second');
-SET tq.clock_offset = '23 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('23 minutes');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '33 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('33 minutes');
 SELECT is(pg_temp.state('a') || ', ' || pg_temp.attempts('a'), 'exception, 0 0 1 1 2', '4 a third lost run is final');
 ROLLBACK TO s;
 -- lostRetries are of the task, not of each attempt; a rerun resets both budgets.
-SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 1, "claimTimeout": 600}}');
-SELECT pg_temp.take('a');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 1, "claimTimeout": 600}}');
+SELECT pg_temp.pass('10 minutes');
 SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '20 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('20 minutes');
 SELECT is(pg_temp.look('a'), 'exception 0: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired', '4 a retry does not reset lost runs');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 1: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired rerun>pending', '4 a rerun resets the retries');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '30 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('30 minutes');
 SELECT is(pg_temp.state('a') || ', ' || pg_temp.attempts('a'), 'pending, 0 0 1 0 0', '4 and the lost runs, and begins with attempt 0');
 ROLLBACK TO s;
 
@@ -57,11 +45,9 @@ SELECT is(cardinality(tq.enqueue_tasks('test/many', array_fill('{}'::jsonb, ARRA
 SELECT is((SELECT count(*) FROM tq.claim_work('test/many', 'wg', 'w1', 1000)), 1000::bigint, '4 1000 of them in one claim');
 SET tq.clock_offset = '5 minutes';
 SELECT is((SELECT count(*) FROM tq.claim_work('test/many', 'wg', 'w1', 500)), 500::bigint, '4 500 in another, later');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 1000 pending-timeout 1000', '4 one pass: 1000 run too long, 1000 are pending too long');
+SELECT is(pg_temp.pass('10 minutes'), 'run-timeout 1000 pending-timeout 1000', '4 one pass: 1000 run too long, 1000 are pending too long');
 SELECT is((SELECT string_agg(concat_ws(' ', state, last_run_id, n), ', ' ORDER BY state, last_run_id) FROM (SELECT state, last_run_id, count(*) AS n FROM tq.task_details GROUP BY 1, 2) AS t), 'exception 0 1000, pending 1 1000, running 0 500', '4 each has its expected state');
-SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.pass(), 'delayed 1000', '4 1000 retries are due at once');
+SELECT is(pg_temp.pass('11 minutes'), 'delayed 1000', '4 1000 retries are due at once');
 SELECT is((SELECT count(*) || ' ' || min(run_id) || ' ' || max(run_id) FROM tq.claim_work('test/many', 'wg', 'w1', 1000)), '1000 1 1', '4 and can be claimed');
 ROLLBACK TO s;
 
@@ -76,14 +62,12 @@ SELECT is(pg_temp.work('b', 'worker-shutdown'), 'exception 4: scheduled>failed/f
 ROLLBACK TO s;
 
 SELECT pg_temp.running('tc', '{"retries": 1, "$deadline": "1 day"}'), pg_temp.running('co', '{"$deadline": "1 day", "policy": {"retries": 1, "retryOn": ["failed", "claim-expired"]}}'), pg_temp.running('tb', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 4}}');
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), 'claim-expired 3', 'C2 three lost runs');
+SELECT is(pg_temp.pass('20 minutes'), 'claim-expired 3', 'C2 three lost runs');
 SELECT is((SELECT string_agg(tq.status(pg_temp.id(n)) ->> 'retriesLeft', ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '0 0 1', 'C2 the one with lostRetries consumes no retry');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('tc', '{"$deadline": "1 day"}'), pg_temp.running('co', '{"$deadline": "1 day", "policy": {"retryBackoff": {"delay": 60}}}'), pg_temp.running('tb', '{"$deadline": "1 day", "policy": {"lostRetries": 4, "retryBackoff": {"delay": 60}}}');
-SET tq.clock_offset = '20 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('20 minutes');
 SELECT is((SELECT string_agg(pg_temp.wait(n)::text, ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '00:00:00 00:01:00 00:00:00', 'C3 the delay applies to runs that consume a retry');
 SELECT is(pg_temp.claims('test/q-tc') || pg_temp.claims('test/q-co') || pg_temp.claims('test/q-tb'), 'tctb', 'C3 so the others can be claimed at once');
 SELECT pg_temp.report('tb', 'worker-shutdown');
@@ -98,8 +82,7 @@ SELECT is((SELECT string_agg(outcome, ' ' ORDER BY ordinality) FROM tq.resolve(p
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'pending 4: scheduled>failed/failed failure-retry>pending, failed 5: scheduled>failed/failed', 'C4 nor does it change anything');
 ROLLBACK TO s;
 
-SELECT pg_temp.create('a', '{"policy": {"retryOn": ["failed"]}}');
-SELECT pg_temp.work('a', 'failed');
+SELECT pg_temp.resolved('a', 'failed', '{"policy": {"retryOn": ["failed"]}}');
 SELECT is((SELECT c.task_id::text || ' ' || c.run_id FROM tq.claim_work('test/q-a', 'wg', 'w1') AS c), pg_temp.id('a')::text || ' 1', 'C5 a retry is the next run of the same task');
 SELECT is(jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs') || ' ' || (pg_temp.run('a') ->> 'attempt'), '2 1', 'C5 task and attempt identify it for other systems');
 ROLLBACK TO s;
@@ -113,23 +96,20 @@ ROLLBACK TO s;
 SELECT pg_temp.running(n, jsonb_build_object('$group', 'g-' || n, '$deadline', '1 day', 'policy', '{"retries": 3, "retryOn": ["failed", "claim-expired"], "onUnsuccessful": "cancel-group"}'::jsonb || p::jsonb))
 FROM (VALUES ('response', '{"claimTimeout": 600}'), ('task', '{"runTimeout": 600}')) AS v (n, p);
 SELECT pg_temp.create('with-' || n, jsonb_build_object('$group', 'g-' || n)) FROM unnest('{response,task}'::text[]) AS n;
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('response') || ', ' || pg_temp.state('with-response'), 'pending 2: scheduled>exception/claim-expired retry>pending, pending', 'C7 a claim that expires is retried, its group goes on');
 SELECT is(pg_temp.look('task') || ', ' || pg_temp.state('with-task'), 'exception 3: scheduled>exception/run-timeout, exception', 'C7 a run that takes too long ends its group, with retries left');
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"policy": {"pendingTimeout": 600, "deadLetter": true}}'), pg_temp.create('b', '{"policy": {"pendingTimeout": 600}}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 5: scheduled>exception/pending-timeout, exception 5: scheduled>exception/pending-timeout', 'C8 a task that is pending too long is an exception, and not deleted');
 SELECT is(pg_temp.letters('test/q-a') || pg_temp.letters('test/q-b'), 'a pending-timeout', 'C8 with a dead letter where the policy has one');
 ROLLBACK TO s;
 
 SELECT pg_temp.create(n, o::jsonb || '{"taskQueueId": "test/q", "$deadline": "1 day"}') FROM (VALUES (1, 'd30', '{"delay": 30}'), (2, 'd10', '{"delay": 10}'), (3, 'now', '{}'), (4, 'd10high', '{"delay": 10, "priority": "high"}'), (5, 'd20', '{"delay": 20}'), (6, 'high', '{"priority": "high"}')) AS v (i, n, o) ORDER BY i;
 SELECT pg_temp.create('failing', '{"taskQueueId": "test/f", "$deadline": "1 day", "policy": {"retryBackoff": {"delay": 25}}}');
-SET tq.clock_offset = '60 seconds';
-SELECT is(pg_temp.pass(), 'delayed 4', 'C9 four are due');
+SELECT is(pg_temp.pass('60 seconds'), 'delayed 4', 'C9 four are due');
 SELECT pg_temp.create('last', '{"taskQueueId": "test/q", "$deadline": "1 day"}');
 SELECT is(pg_temp.claims('test/q'), 'high d10high now d10 d20 d30 last', 'C9 claimed by priority, then by the time at which they could be');
 ROLLBACK TO s;
@@ -137,8 +117,7 @@ SELECT pg_temp.create(n, '{"taskQueueId": "test/q", "policy": {"retryBackoff": {
 SELECT is(pg_temp.claims('test/q', 1), 'a', 'C9 the first is claimed');
 SELECT pg_temp.report('a', 'worker-shutdown');
 SELECT is(pg_temp.claims('test/q', 1), 'b', 'C9 fails, and the second is claimed');
-SET tq.clock_offset = '60 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('60 seconds');
 SELECT pg_temp.create('d', '{"taskQueueId": "test/q"}');
 SELECT is(pg_temp.claims('test/q'), 'c a d', 'C9 a retry comes after runs that were pending when it was due, and before later ones');
 ROLLBACK TO s;
@@ -151,8 +130,7 @@ FROM (VALUES ('block', 'unscheduled pending'), ('cancel-group', 'exception excep
 ROLLBACK TO s;
 
 SELECT pg_temp.create('p', '{"policy": {"pendingTimeout": 600}}'), pg_temp.running('r', '{"policy": {"runTimeout": 600}}'), pg_temp.running('c', '{"retries": 0, "policy": {"claimTimeout": 600}}'), pg_temp.create('d', '{"delay": 600}'), pg_temp.running('t', '{"policy": {"totalTimeout": 600}}');
-SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'C11 no timeout acts before its time');
+SELECT is(pg_temp.pass('9 minutes 30 seconds'), '', 'C11 no timeout acts before its time');
 SET tq.clock_offset = '40 minutes';
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{p,r,c,d,t}'::text[]) AS n), 'pending running running pending running', 'C11 nor after it without a pass');
 SELECT is(pg_temp.pass(), 'deadline 1 run-timeout 1 pending-timeout 1 claim-expired 1 delayed 1', 'C11 but with the first pass, in the order of section 5');
@@ -162,8 +140,7 @@ SELECT is(pg_temp.pass(), '', 'C11 and once');
 ROLLBACK TO s;
 -- which of them counts, if several have passed
 SELECT pg_temp.running('rc', '{"policy": {"runTimeout": 600, "claimTimeout": 600}}'), pg_temp.running('rt', '{"policy": {"runTimeout": 600, "totalTimeout": 600, "claimTimeout": 600}}'), pg_temp.create('pt', '{"policy": {"pendingTimeout": 600, "totalTimeout": 600}}'), pg_temp.create('dp', '{"policy": {"delay": 300, "pendingTimeout": 300}}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is((SELECT string_agg(pg_temp.run(n) ->> 'reasonResolved', ' ') FROM unnest('{rc,rt,pt,dp}'::text[]) AS n), 'run-timeout deadline-exceeded deadline-exceeded pending-timeout', 'C11 the deadline before the others, the time to run before the claim');
 ROLLBACK TO s;
 
@@ -173,15 +150,11 @@ SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 0: schedule
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"policy": {"delay": 600, "pendingTimeout": 300, "runTimeout": 900}}'), pg_temp.create('b', '{"policy": {"delay": 600, "pendingTimeout": 300, "runTimeout": 900}}');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'delayed 2', 'C13 a delay');
+SELECT is(pg_temp.pass('10 minutes'), 'delayed 2', 'C13 a delay');
 SELECT pg_temp.take('b');
-SET tq.clock_offset = '14 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'C13 the pending timeout is not yet over');
-SET tq.clock_offset = '15 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', 'C13 the delay counts once: over at 600 + 300 s');
-SET tq.clock_offset = '25 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 1', 'C13 nor is it added to the time to run: over 900 s after the start');
+SELECT is(pg_temp.pass('14 minutes 30 seconds'), '', 'C13 the pending timeout is not yet over');
+SELECT is(pg_temp.pass('15 minutes'), 'pending-timeout 1', 'C13 the delay counts once: over at 600 + 300 s');
+SELECT is(pg_temp.pass('25 minutes'), 'run-timeout 1', 'C13 nor is it added to the time to run: over 900 s after the start');
 ROLLBACK TO s;
 SELECT pg_temp.resolved('x' || n, 'worker-shutdown', jsonb_build_object('policy', jsonb_build_object('retryBackoff', b::jsonb))) FROM (VALUES (1, '{"delay": 2147483647}'), (2, '{"delay": 2147483647, "kind": "linear", "factor": 1000}'), (3, '{"delay": 2147483647, "kind": "linear", "factor": 2147483647}'),
 	(4, '{"delay": 2147483647, "kind": "linear", "factor": 1000, "max": 60}')) AS v (n, b);
@@ -204,14 +177,12 @@ SELECT is(split_part(pg_temp.work('y', 'worker-shutdown'), ' ', 1), 'exception',
 ROLLBACK TO s;
 
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"totalTimeout": 1800, "retries": 1, "lostRetries": 1, "claimTimeout": 300}}');
-SET tq.clock_offset = '5 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('5 minutes');
 SELECT pg_temp.work('a', 'worker-shutdown'), pg_temp.work('a', 'worker-shutdown');
 SELECT is(pg_temp.state('a'), 'exception', 'C14 all budgets are used up');
 SELECT is(tq.rerun_task(pg_temp.id('a')) ->> 'retriesLeft', '1', 'C14 a rerun before the deadline has them again');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.state('a') || ' ' || pg_temp.attempts('a'), 'pending 0 0 1 0 0', 'C14 that of lost runs as well');
 SELECT pg_temp.work('a', 'failed');
 SET tq.clock_offset = '30 minutes';
@@ -222,23 +193,20 @@ SELECT pg_temp.create('a', '{"policy": {"claimTimeout": 600, "lostRetries": 4}}'
 SELECT pg_temp.take('a', 'anonymous');
 SET tq.clock_offset = '8 minutes';
 SELECT is((SELECT worker_group || ' ' || worker_id FROM tq.reclaim_task(pg_temp.id('a'), 0)), 'wg anonymous', 'C15 a worker without a name claims under a common one, and may reclaim');
-SET tq.clock_offset = '17 minutes';
-SELECT is(pg_temp.pass(), '', 'C15 which prolongs the claim');
+SELECT is(pg_temp.pass('17 minutes'), '', 'C15 which prolongs the claim');
 ROLLBACK TO s;
 
 SELECT pg_temp.create(n, jsonb_build_object('$group', 'g-' || n, 'policy', '{"retries": 0, "onUnsuccessful": "cancel-group", "runTimeout": 600}'::jsonb)) FROM unnest('{timed-out,canceled,failed}'::text[]) AS n;
 SELECT pg_temp.create('with-' || n, jsonb_build_object('$group', 'g-' || n)) FROM unnest('{timed-out,canceled,failed}'::text[]) AS n;
 SELECT pg_temp.take(n) FROM unnest('{timed-out,canceled,failed}'::text[]) AS n;
 SELECT pg_temp.resolve('canceled', 'canceled'), pg_temp.report('failed', 'failed');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.progress('g-' || n), line, 'C16 a task determines the outcome of its group, those that it cancels do not: ' || n) FROM (VALUES ('timed-out', '2: e2 timed-out'), ('canceled', '2: e2 canceled'), ('failed', '2: f1 e1 failed')) AS v (n, line);
 ROLLBACK TO s;
 
 SELECT is(tq.conductor_policy('{"timeoutSeconds": 600, "timeoutPolicy": "TIME_OUT_WF", "retryCount": 0}', '{"optional": true}') ->> 'onUnsuccessful', 'forgive', 'C17 optional takes precedence over TIME_OUT_WF');
 SELECT pg_temp.running('a', jsonb_build_object('$group', 'g', 'policy', tq.conductor_policy('{"timeoutSeconds": 600, "responseTimeoutSeconds": 600, "timeoutPolicy": "TIME_OUT_WF", "retryCount": 0}', '{"optional": true}'))), pg_temp.create('b', '{"$group": "g"}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.state('b'), 'exception 0: scheduled>exception/run-timeout, pending', 'C17 so its group goes on');
 SELECT pg_temp.work('b', 'completed');
 SELECT is(pg_temp.progress('g'), '2: c1 e1 t1 completed-with-errors', 'C17 and completes');
@@ -250,13 +218,11 @@ SELECT pg_temp.refuses('{"policy": {"retries": 2, "lostRetries": 2}}', 'C18 more
 SELECT pg_temp.refuses('{"retries": 2, "policy": {"lostRetries": 2}}', 'C18 in whichever place the retries are set');
 SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '1 minute';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('1 minute');
 SELECT pg_temp.work('a', 'failed');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 0: scheduled>exception/worker-shutdown retry>exception/claim-expired retry>failed/failed rerun>pending', 'C18 a rerun that is the last run has no retries');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '2 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('2 minutes');
 SELECT is(pg_temp.state('a') || ' ' || jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs'), 'exception 4', 'C18 nor is it retried when it is lost');
 SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 'C18 there is no fifth run');
 ROLLBACK TO s;
@@ -267,8 +233,7 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create(k, jsonb_build_object('$deadline', '1 day', 'policy', jsonb_build_object(k, NULL))) FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
 SELECT pg_temp.take(n) FROM unnest('{claimTimeout,runTimeout}'::text[]) AS n;
-SET tq.clock_offset = '19 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', '10 (1) null switches a timeout off');
+SELECT is(pg_temp.pass('19 minutes 30 seconds'), '', '10 (1) null switches a timeout off');
 ROLLBACK TO s;
 SELECT pg_temp.create(k, jsonb_build_object('$deadline', '1 day', 'policy', jsonb_build_object(k, 0))) FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
 SELECT pg_temp.take(n) FROM unnest('{claimTimeout,runTimeout}'::text[]) AS n;
@@ -276,10 +241,8 @@ SELECT is(pg_temp.claims('test/q-pendingTimeout') || pg_temp.claims('test/q-tota
 SELECT is(pg_temp.pass(), 'deadline 1 run-timeout 1 pending-timeout 1 claim-expired 1', '10 (1) 0 means at once: with the first pass');
 ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"policy": {"delay": 600, "pendingTimeout": 0}}');
-SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', '10 (1) pendingTimeout 0: not before it is visible');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT is(pg_temp.pass('9 minutes 30 seconds'), '', '10 (1) pendingTimeout 0: not before it is visible');
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/pending-timeout', '10 (1) but as soon as it is');
 ROLLBACK TO s;
 SELECT is(p ? k, false, '10 (1) presets leave out keys that are 0 in Conductor: ' || k) FROM tq.conductor_policy('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0}') AS p, unnest('{runTimeout,claimTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
@@ -290,75 +253,57 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 1800, "claimTimeout": 600, "lostRetries": 3, "retryBackoff": {"delay": 300}}}'), pg_temp.create('b', '{"$deadline": "1 day", "policy": {"pendingTimeout": 1800, "claimTimeout": 600, "lostRetries": 3, "retryBackoff": {"delay": 300}}}');
 SELECT pg_temp.take('a'), pg_temp.take('b');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('a'), 'pending 5: scheduled>exception/claim-expired retry>pending', '10 (3) a lost run is retried');
 SELECT pg_temp.work('b', 'worker-shutdown');
-SET tq.clock_offset = '29 minutes 30 seconds';
-SELECT is(pg_temp.pass(), 'delayed 1', '10 (3) it inherits the pending time, which is not yet over');
-SET tq.clock_offset = '30 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', '10 (3) it inherits the pending time, which is over');
+SELECT is(pg_temp.pass('29 minutes 30 seconds'), 'delayed 1', '10 (3) it inherits the pending time, which is not yet over');
+SELECT is(pg_temp.pass('30 minutes'), 'pending-timeout 1', '10 (3) it inherits the pending time, which is over');
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/pending-timeout', '10 (3) so it is not claimed again');
 SELECT is(pg_temp.state('b'), 'pending', '10 (3) a retry has its own');
-SET tq.clock_offset = '44 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', '10 (3) from when it was visible');
-SET tq.clock_offset = '45 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', '10 (3) which is over in its turn');
+SELECT is(pg_temp.pass('44 minutes 30 seconds'), '', '10 (3) from when it was visible');
+SELECT is(pg_temp.pass('45 minutes'), 'pending-timeout 1', '10 (3) which is over in its turn');
 ROLLBACK TO s;
 -- until the first claim of an attempt: the deferred run, and then its retry
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600, "claimTimeout": 300, "lostRetries": 3}}');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '20 minutes') ->> 'state';
-SET tq.clock_offset = '15 minutes';
-SELECT is(pg_temp.pass(), '', '10 (3) a deferred run is not subject to it');
-SET tq.clock_offset = '25 minutes';
-SELECT is(pg_temp.pass(), 'delayed 1', '10 (3) nor is it when it is due');
+SELECT is(pg_temp.pass('15 minutes'), '', '10 (3) a deferred run is not subject to it');
+SELECT is(pg_temp.pass('25 minutes'), 'delayed 1', '10 (3) nor is it when it is due');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '30 minutes';
-SELECT ok(pg_temp.pass() LIKE '%claim-expired 1%', '10 (3) claimed again and lost');
+SELECT ok(pg_temp.pass('30 minutes') LIKE '%claim-expired 1%', '10 (3) claimed again and lost');
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/pending-timeout', '10 (3) its retry inherits a time that is over: both in one pass');
 ROLLBACK TO s;
 -- a rerun begins again
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600}}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
-SET tq.clock_offset = '19 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', '10 (3) a rerun has a time of its own');
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', '10 (3) which is as long');
+SELECT is(pg_temp.pass('19 minutes 30 seconds'), '', '10 (3) a rerun has a time of its own');
+SELECT is(pg_temp.pass('20 minutes'), 'pending-timeout 1', '10 (3) which is as long');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"runTimeout": 1800, "claimTimeout": 600, "lostRetries": 3}}'), pg_temp.running('b', '{"$deadline": "1 day", "policy": {"runTimeout": 1800, "claimTimeout": 1200}}');
 SET tq.clock_offset = '9 minutes';
 SELECT lives_ok(format('SELECT tq.reclaim_task(pg_temp.id(%L), 0)', n), '10 (4) a reclaim of ' || n) FROM unnest('{a,b}'::text[]) AS n;
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), 'claim-expired 1', '10 (4) one of them is lost');
+SELECT is(pg_temp.pass('20 minutes'), 'claim-expired 1', '10 (4) one of them is lost');
 SELECT pg_temp.take('a');
 SELECT tq.defer_task(pg_temp.id('b'), 0, '15 minutes') ->> 'state';
-SET tq.clock_offset = '30 minutes';
-SELECT ok(pg_temp.pass() ~ 'run-timeout 1', '10 (4) the other is deferred, and its time is over: reclaim and defer do not begin it again');
+SELECT ok(pg_temp.pass('30 minutes') ~ 'run-timeout 1', '10 (4) the other is deferred, and its time is over: reclaim and defer do not begin it again');
 SELECT is(pg_temp.look('b'), 'exception 5: scheduled>exception/run-timeout', '10 (4) it is an exception');
 ROLLBACK TO s;
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"runTimeout": 900, "claimTimeout": 600, "lostRetries": 3}}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '19 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 1)$$, '10 (4) the retry of a lost run');
-SET tq.clock_offset = '24 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', '10 (4) has a clock of its own: 15 minutes after the first began, it runs');
-SET tq.clock_offset = '25 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 1', '10 (4) until 15 minutes after its own start');
+SELECT is(pg_temp.pass('24 minutes 30 seconds'), '', '10 (4) has a clock of its own: 15 minutes after the first began, it runs');
+SELECT is(pg_temp.pass('25 minutes'), 'run-timeout 1', '10 (4) until 15 minutes after its own start');
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 300, "runTimeout": 600, "claimTimeout": 600, "totalTimeout": 900, "timeoutAlertOnly": true, "retries": 2, "retryOn": ["failed", "pending-timeout", "run-timeout", "claim-expired"], "onUnsuccessful": "cancel-group", "deadLetter": true}, "$group": "g"}'), pg_temp.create('b', '{"$group": "g"}');
-SET tq.clock_offset = '20 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('20 minutes');
 SELECT is(pg_temp.look('a'), 'pending 2: scheduled>pending', '10 (5) alert only: whichever timeout has passed, nothing changes');
 SELECT is(pg_temp.work('a', 'failed'), 'pending 1: scheduled>failed/failed failure-retry>pending', '10 (5) a total time that is over does not prevent a retry');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '31 minutes';
-SELECT ok(pg_temp.pass() ~ 'claim-expired 1', '10 (5) a claim expires all the same: it is not a timeout that only alerts');
+SELECT ok(pg_temp.pass('31 minutes') ~ 'claim-expired 1', '10 (5) a claim expires all the same: it is not a timeout that only alerts');
 SELECT is(pg_temp.look('a'), 'pending 0: scheduled>failed/failed failure-retry>exception/claim-expired retry>pending', '10 (5) and is retried');
 SELECT is(pg_temp.state('b'), 'pending', '10 (5) its group goes on');
 ROLLBACK TO s;
@@ -389,8 +334,7 @@ SELECT pg_temp.report('b', 'internal-error'), pg_temp.report('c', 'completed');
 SELECT is(pg_temp.progress('g'), '3: c1 f1 e1 t2 failed', '10 (7) one that is tolerated: the group has failed');
 ROLLBACK TO s;
 
-SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"]}}');
-SELECT pg_temp.report('a', 'failed');
+SELECT pg_temp.resolved('a', 'failed', '{"policy": {"retryOn": ["failed"]}}');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('a'), 0)$$, 'a', '10 (8) a repeat while one run follows: the same answer');
 SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('a'), '{0}', 'failed')), 'repeated', '10 (8) in a batch: repeated');
 SELECT pg_temp.take('a');
@@ -442,18 +386,15 @@ SELECT is(pg_temp.report('r', 'failed'), 'failed 5: scheduled>failed/failed', '1
 SELECT is(pg_temp.letters('test/q-r'), 'r failed', '10 (14) with a dead letter');
 SELECT is(pg_temp.report('plain', 'worker-shutdown'), 'exception 5: scheduled>exception/worker-shutdown', '10 (14) also without a policy');
 SELECT is(pg_temp.report('t', 'intermittent-task'), 'exception 5: scheduled>exception/intermittent-task', '10 (14) also past the total time');
-SET tq.clock_offset = '12 minutes';
-SELECT is(pg_temp.pass(), 'deadline 1', '10 (14) a delayed run is resolved by the deadline');
+SELECT is(pg_temp.pass('12 minutes'), 'deadline 1', '10 (14) a delayed run is resolved by the deadline');
 SELECT is(pg_temp.look('b'), 'exception 4: scheduled>exception/worker-shutdown retry>exception/deadline-exceeded', '10 (14) which resolves it');
 ROLLBACK TO s;
 -- nor when a claim expires, or a timeout is over, past the deadline that upkeep() has not yet processed
 SET tq.deadline_delay = '1h';
 SELECT pg_temp.running('c', '{"policy": {"claimTimeout": 900, "lostRetries": 3}, "$deadline": "10 minutes"}'), pg_temp.running('r', '{"policy": {"runTimeout": 900, "retryOn": ["run-timeout"]}, "$deadline": "10 minutes"}'), pg_temp.create('p', '{"policy": {"pendingTimeout": 900, "retryOn": ["pending-timeout"]}, "$deadline": "10 minutes"}');
-SET tq.clock_offset = '16 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('16 minutes');
 SELECT is((SELECT string_agg(jsonb_array_length(tq.status(pg_temp.id(n)) -> 'runs')::text, ' ') FROM unnest('{c,r,p}'::text[]) AS n), '1 1 1', '10 (14) nor does upkeep() create one');
-SET tq.clock_offset = '71 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('71 minutes');
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{c,r,p}'::text[]) AS n), 'exception exception exception', '10 (14) in the end all are exceptions');
 ROLLBACK TO s;
 

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 11.4: claims go round the fairness keys.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- Tasks a1, a2, … with key a; those of key - have none.
 CREATE FUNCTION pg_temp.keyed(names text, queue text, more jsonb DEFAULT '{}') RETURNS bigint

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 11.2, 11.3: tasks with one serialKey or concurrencyKey.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 -- Limits are set before the transaction writes anything that is counted.
 SELECT tq.set_queue('test/m', '{"maxPending": 1, "maxDelayed": 2}');
 
@@ -82,8 +80,7 @@ SELECT pg_temp.report('c4', 'completed');
 SELECT is(pg_temp.next('test/s'), '', '11.2 it waits for v');
 SELECT pg_temp.report('v', 'completed');
 SELECT is(pg_temp.next('test/s'), 'u', '11.2 and comes then');
-SET tq.clock_offset = '11 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('11 minutes');
 SELECT is(pg_temp.next('test/s'), 'late', '11.2 when the delay is over');
 RESET tq.clock_offset;
 -- serialOnFailure
@@ -120,8 +117,7 @@ SELECT tq.set_queue('test/k', '{"keyConcurrentLimit": 4}');
 SELECT is(pg_temp.next('test/k'), 'x4 y3', '11.3 a higher limit admits more');
 SELECT tq.set_queue('test/k', '{"keyConcurrentLimit": null}');
 SELECT is(pg_temp.state('x5'), 'pending', '11.3 without a limit');
-SET tq.clock_offset = '6 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('6 minutes');
 SELECT is(pg_temp.next('test/k'), 'x5', '11.3 all are admitted');
 RESET tq.clock_offset;
 

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 11: keys of tasks: how they are given and shown.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 SELECT is(pg_temp.create('a', '{"taskQueueId": "test/q", "policy": {"uniqueKey": "u1", "uniqueScope": "database", "retries": 3}}'), 'pending 3: scheduled>pending', '11 a task with a key');
 SELECT is(tq.task(pg_temp.id('a')) -> 'policy', '{"uniqueKey": "u1", "uniqueScope": "database", "retries": 3}', '11 task() returns it as it was given');

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 11.1: uniqueKey.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -76,14 +74,12 @@ SELECT is(pg_temp.make('b'), 'a', 'states: running');
 SELECT pg_temp.report('a', 'worker-shutdown') \g /dev/null
 SELECT is(pg_temp.look('a'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'states: (it is retried)');
 SELECT is(pg_temp.make('b'), 'a', 'states: pending again');
-SELECT pg_temp.take('a') \g /dev/null
-SELECT pg_temp.report('a', 'completed') \g /dev/null
+SELECT pg_temp.work('a', 'completed') \g /dev/null
 SELECT is(pg_temp.make('b'), 'b', 'states: completed no longer');
 SELECT is(pg_temp.rows(), 'k b', 'states: the other task has the key');
 SELECT pg_temp.report('b', 'canceled') \g /dev/null
 SELECT is(pg_temp.make('c'), 'c', 'states: exception no longer');
-SELECT pg_temp.take('c') \g /dev/null
-SELECT pg_temp.report('c', 'failed') \g /dev/null
+SELECT pg_temp.work('c', 'failed') \g /dev/null
 SELECT is(pg_temp.make('d', '{"uniqueStates": ["failed"]}'), 'c', 'states: failed, if they say so');
 SELECT is(pg_temp.make('d', '{"uniqueStates": ["completed", "exception", "pending"]}'), 'd', 'states: those of the policy that is given');
 SELECT is(pg_temp.make('e', '{"uniqueStates": ["completed"]}'), 'e', 'states: even if the task is pending');
@@ -100,8 +96,7 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT is(pg_temp.make('a', '{"uniquePeriod": "1 day"}'), 'a', 'period: the first');
-SELECT pg_temp.take('a') \g /dev/null
-SELECT pg_temp.report('a', 'completed') \g /dev/null
+SELECT pg_temp.work('a', 'completed') \g /dev/null
 SELECT is(pg_temp.make('b', '{"uniquePeriod": "1 day"}'), 'a', 'period: completed');
 SET tq.clock_offset = '23 hours 59 minutes';
 SELECT is(pg_temp.make('b', '{"uniquePeriod": "1 day"}'), 'a', 'period: nearly over');
@@ -120,13 +115,10 @@ SELECT is(pg_temp.make('b', '{"uniquePeriod": "1 hour"}'), 'a', 'period: over, b
 ROLLBACK TO s;
 -- A period is kept, whatever the retention is.
 SELECT tq.enqueue('test/u', task_id => pg_temp.id('a'), name => 'a', policy => '{"uniqueKey": "k", "uniquePeriod": "3 days", "retainCompleted": "1 hour"}') \g /dev/null
-SELECT pg_temp.take('a') \g /dev/null
-SELECT pg_temp.report('a', 'completed') \g /dev/null
-SET tq.clock_offset = '2 days 23 hours';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.work('a', 'completed') \g /dev/null
+SELECT pg_temp.pass('2 days 23 hours') \g /dev/null
 SELECT is(pg_temp.make('b', '{"uniquePeriod": "3 days"}'), 'a', 'period: the task is kept so long');
-SET tq.clock_offset = '3 days 3 hours';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('3 days 3 hours') \g /dev/null
 SELECT is(pg_temp.there(), '', 'period: and not longer');
 SELECT is(pg_temp.rows(), '', 'period: its key goes with it');
 SET tq.clock_offset = '0';
@@ -169,11 +161,9 @@ SELECT is(pg_temp.gauges(), 'true', 'replace: counted as rows are');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/u', 'g', 'w')), 0::bigint, 'replace: it is not claimed');
 SET tq.clock_offset = '9 minutes';
 SELECT pg_temp.make('b', :'replace', '{"payload": {"n": 4}, "delay": 600}') \g /dev/null
-SET tq.clock_offset = '18 minutes';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('18 minutes') \g /dev/null
 SELECT is((SELECT count(*) FROM tq.claim_work('test/u', 'g', 'w')), 0::bigint, 'replace: debounced');
-SET tq.clock_offset = '19 minutes 10 seconds';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('19 minutes 10 seconds') \g /dev/null
 SELECT is((SELECT payload FROM tq.claim_work('test/u', 'g', 'w')), '{"n": 4}', 'replace: at last');
 SELECT is(pg_temp.make('b', :'replace', '{"payload": {"n": 5}}'), 'a', 'replace: a running task');
 SELECT is(pg_temp.payload('a'), '{"n": 4}', 'replace: stays as it is');
@@ -196,8 +186,7 @@ ROLLBACK TO s;
 -- What was replaced can be redriven, with the delay that its definition has.
 SELECT pg_temp.make('a', '{"deadLetter": true}', '{"delay": 600, "$deadline": "20 minutes"}') \g /dev/null
 SELECT pg_temp.make('b', :'replace', '{"delay": 1800}') \g /dev/null
-SET tq.clock_offset = '21 minutes';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('21 minutes') \g /dev/null
 SELECT is(tq.redrive(pg_temp.id('a')) ->> 'state', 'pending', 'replace: it can be redriven after its deadline');
 SET tq.clock_offset = '0';
 ROLLBACK TO s;
@@ -206,8 +195,7 @@ SELECT tq.rerun_task(pg_temp.id('a'), '2 hours') \g /dev/null
 SELECT is(pg_temp.make('b', :'replace', '{"payload": {"n": 2}, "delay": 1800}'), 'a', 'replace: a task with a later deadline');
 SELECT ok(pg_temp.wait('a') BETWEEN '1800 s' AND '1860 s', 'replace: takes a delay up to that');
 SELECT is(tq.task(pg_temp.id('a')) ->> 'delay', NULL, 'replace: its definition does not, if its own deadline is earlier');
-SET tq.clock_offset = '3 hours';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('3 hours') \g /dev/null
 SELECT is(tq.redrive(pg_temp.id('a')) ->> 'state', 'pending', 'replace: and can be redriven after both');
 SET tq.clock_offset = '0';
 ROLLBACK TO s;
@@ -240,11 +228,9 @@ ROLLBACK TO s;
 -- Its timeouts go with its time.
 SELECT pg_temp.make('a', '{"onConflict": "replace", "pendingTimeout": "5 minutes"}') \g /dev/null
 SELECT pg_temp.make('b', '{"onConflict": "replace", "pendingTimeout": "5 minutes"}', '{"delay": 600}') \g /dev/null
-SET tq.clock_offset = '12 minutes';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('12 minutes') \g /dev/null
 SELECT is(pg_temp.state('a'), 'pending', 'replace: the pending timeout counts from its new time');
-SET tq.clock_offset = '16 minutes';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('16 minutes') \g /dev/null
 SELECT is(pg_temp.state('a'), 'exception', 'replace: and is over then');
 SET tq.clock_offset = '0';
 ROLLBACK TO s;
@@ -365,19 +351,16 @@ SELECT is(pg_temp.rows(), 'k b', 'delete: a row of another task stays');
 ROLLBACK TO s;
 -- Expiry
 SELECT pg_temp.make('a', '{"uniqueStates": ["exception"], "uniqueScope": "database"}', '{"$expires": "2 hours"}') \g /dev/null
-SET tq.clock_offset = '70 minutes';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('70 minutes') \g /dev/null
 SELECT is(pg_temp.make('b', '{"uniqueStates": ["exception"], "uniqueScope": "database"}'), 'a', 'expiry: before it');
-SET tq.clock_offset = '3 hours';
-SELECT tq.upkeep() \g /dev/null
+SELECT pg_temp.pass('3 hours') \g /dev/null
 SELECT is(pg_temp.there() || pg_temp.rows(), '', 'expiry: task and key');
 SELECT is(pg_temp.make('b', '{"uniqueStates": ["exception"], "uniqueScope": "database"}'), 'b', 'expiry: the key is free');
 SET tq.clock_offset = '0';
 ROLLBACK TO s;
 -- Dead letters: by a rerun, and by a new task.
 SELECT pg_temp.make('a', '{"deadLetter": true, "retryOn": []}') \g /dev/null
-SELECT pg_temp.take('a') \g /dev/null
-SELECT pg_temp.report('a', 'failed') \g /dev/null
+SELECT pg_temp.work('a', 'failed') \g /dev/null
 SELECT pg_temp.make('b', '{}', '{"$deadline": "1 day"}') \g /dev/null
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ409', 'redrive: while another one holds the key');
 SET client_min_messages = error;
@@ -398,8 +381,7 @@ SELECT is(pg_temp.rows(), 'k a', 'redrive: a new task has the key') WHERE (SELEC
 SET tq.clock_offset = '0';
 ROLLBACK TO s;
 SELECT pg_temp.make('a', '{"deadLetter": true, "uniqueStates": ["failed"], "uniquePeriod": "1 day", "onConflict": "replace"}') \g /dev/null
-SELECT pg_temp.take('a') \g /dev/null
-SELECT pg_temp.report('a', 'failed') \g /dev/null
+SELECT pg_temp.work('a', 'failed') \g /dev/null
 SET tq.clock_offset = '2 hours';
 SELECT isnt((tq.redrive(pg_temp.id('a')) ->> 'taskId')::tq.slugid, pg_temp.id('a'), 'redrive: the dead task is not in its own way');
 SET tq.clock_offset = '0';

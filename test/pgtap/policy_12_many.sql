@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 12: cancel_tasks, move_tasks.  They end transactions, so that this file has none around it.
 -- Other sessions: test/isolation/specs/cancel-tasks-vs-claim.spec, move-tasks-vs-claim.spec, move-vs-create.spec.
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 SET tq.expire_batch = 3;
 
 CREATE FUNCTION pg_temp.of(queue text) RETURNS text
@@ -12,18 +10,6 @@ LANGUAGE sql AS $$
 $$;
 CREATE FUNCTION pg_temp.gauges(queue text) RETURNS text
 LANGUAGE sql AS $$ SELECT concat_ws(' ', pending, delayed, running) FROM tq.queue_stats WHERE task_queue_id = queue $$;
-
--- Refused: DETAIL of TQ400
-CREATE FUNCTION pg_temp.fault(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	message text;
-BEGIN
-	EXECUTE call;
-	RETURN 'none';
-EXCEPTION WHEN SQLSTATE 'TQ400' THEN
-	GET STACKED DIAGNOSTICS message = MESSAGE_TEXT;
-	RETURN message;
-END $$;
 
 -- ---------------------------------------------------------------------------
 -- cancel_tasks
@@ -95,7 +81,7 @@ SELECT is(:tasks, 13, '12.2 the others');
 DO $$ DECLARE n bigint; BEGIN CALL tq.cancel_tasks('test/other', tasks => n); PERFORM set_config('test.n', n::text, false); END $$;
 SELECT is(current_setting('test.n'), '1', '12 in a DO block');
 
-SELECT matches(pg_temp.fault(call), wanted, '12.3 ' || call)
+SELECT matches(pg_temp.refusal(call), wanted, '12.3 ' || call)
 FROM (VALUES ($$CALL tq.cancel_tasks(NULL)$$, 'task_queue_id must not be NULL'), ($$CALL tq.cancel_tasks('x/y/z')$$, 'invalid task_queue_id'), ($$CALL tq.cancel_tasks('a/b', tags => '[]')$$, 'tags must be an object'),
 	($$CALL tq.cancel_tasks('a/b', states => '{completed}')$$, 'invalid states'), ($$CALL tq.cancel_tasks('a/b', states => '{delayed}')$$, 'invalid states'),
 	($$CALL tq.cancel_tasks('a/b', states => '{NULL}')$$, 'must not contain NULL'), ($$CALL tq.cancel_tasks('a/b', states => NULL)$$, 'states must not be NULL'),

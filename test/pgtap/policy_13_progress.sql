@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 13: report_progress.  Other sessions:
 -- test/isolation/specs/progress-vs-others.spec.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- The progress of a run in the status: 'done/total message'; '-' for none.
 CREATE FUNCTION pg_temp.progress(status jsonb, n int DEFAULT -1) RETURNS text
@@ -13,17 +11,6 @@ LANGUAGE sql AS $$
 $$;
 CREATE FUNCTION pg_temp.stored(name text) RETURNS text
 LANGUAGE sql AS $$ SELECT pg_temp.progress(tq.status(pg_temp.id(name))) $$;
-CREATE FUNCTION pg_temp.detail(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	said text;
-	detail text;
-BEGIN
-	EXECUTE call;
-	RETURN 'none';
-EXCEPTION WHEN SQLSTATE 'TQ400' THEN
-	GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-	RETURN said || '; ' || detail;
-END $$;
 
 -- ---------------------------------------------------------------------------
 -- 1, 2: who may report, and what
@@ -39,7 +26,7 @@ SELECT is(pg_temp.stored('a'), '-', '13.3 before a report');
 SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 3, 10, 'reading')), '3/10 reading', '13.3 a report shows itself');
 SELECT ok(pg_temp.near(pg_temp.run('a') #>> '{progress,reported}', pg_temp.clock()), '13.3 when it was reported');
 SELECT is((SELECT string_agg(key, ' ' ORDER BY key) FROM jsonb_object_keys(pg_temp.run('a') -> 'progress') AS key), 'done message reported total', '13.3 its keys');
-SELECT is(pg_temp.detail(call), expected, '13.2 ' || call) FROM (VALUES
+SELECT is(pg_temp.refusal(call, '; '), expected, '13.2 ' || call) FROM (VALUES
 	($$SELECT tq.report_progress(pg_temp.id('a'), 0, -1, 2)$$, 'done is out of range; It is -1, and may be 0 or more.'),
 	($$SELECT tq.report_progress(pg_temp.id('a'), 0, 3, 2)$$, 'total is out of range; It is 2, and done is 3.'),
 	($$SELECT tq.report_progress(pg_temp.id('a'), 0, 0, -1)$$, 'total is out of range; It is -1, and done is 0.'),

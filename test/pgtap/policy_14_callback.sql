@@ -2,9 +2,7 @@
 -- test/isolation/specs/callback-vs-resolve.spec; a crash, the maintenance worker,
 -- dump and restore: test/t/036_callbacks.pl.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- A callback of group g, whose task is that of this name in the queue test/q-name.
 CREATE FUNCTION pg_temp.register(name text, grp text DEFAULT 'g', payload jsonb DEFAULT '{}') RETURNS text
@@ -32,11 +30,9 @@ SELECT is(pg_temp.exists('cb'), false, '14.1 no task yet');
 SELECT is(pg_temp.pass(), '', '14.1 nor by maintenance');
 SELECT pg_temp.take(n) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
 SELECT tq.report_completed(pg_temp.id('a'), 0) \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), '', '14.1 a task is unresolved');
+SELECT is(pg_temp.pass('1 minute'), '', '14.1 a task is unresolved');
 SELECT tq.report_failed(pg_temp.id('b'), 0) \g /dev/null
-SET tq.clock_offset = '3 minutes';
-SELECT is(pg_temp.pass(), 'callback 1', '14.1 the last task is resolved');
+SELECT is(pg_temp.pass('3 minutes'), 'callback 1', '14.1 the last task is resolved');
 SELECT is(pg_temp.state('cb'), 'pending', '14.1 its task');
 SELECT is(tq.task(pg_temp.id('cb')) ->> 'taskGroupId', pg_temp.id('cb')::text, '14.2 in a group of its own');
 SELECT is(tq.task(pg_temp.id('cb')) #>> '{payload,mail}', 'x', '14.2 the payload that was given');
@@ -52,8 +48,7 @@ SELECT is((tq.group_progress(pg_temp.id('g'))).outcome, 'failed', '14.2 the grou
 SELECT tq.rerun_task(pg_temp.id('b')) \g /dev/null
 SELECT pg_temp.take('b') \g /dev/null
 SELECT tq.report_completed(pg_temp.id('b'), 1) \g /dev/null
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), '', '14.3 not again when the group resolves again');
+SELECT is(pg_temp.pass('20 minutes'), '', '14.3 not again when the group resolves again');
 SELECT is(pg_temp.register('cb2'), 'true', '14.4 a group that is resolved');
 SELECT is(pg_temp.counts('cb2'), 'completed 2 2 0 0 0', '14.4 its task is created at once');
 SELECT is(pg_temp.callbacks(), '', '14.4 and nothing waits');
@@ -67,11 +62,9 @@ SELECT pg_temp.register(n) FROM unnest('{x,y,z,y}'::text[]) AS n \g /dev/null
 SELECT is(pg_temp.callbacks(), 'x y z', '14.5 a repeat registers nothing');
 SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
 SELECT tq.rerun_task(pg_temp.id('b')) \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), '', '14.1 a task runs again');
+SELECT is(pg_temp.pass('1 minute'), '', '14.1 a task runs again');
 SELECT tq.cancel_task(pg_temp.id('b')) \g /dev/null
-SET tq.clock_offset = '5 minutes';
-SELECT is(pg_temp.pass(), 'callback 3', '14.1 each of them');
+SELECT is(pg_temp.pass('5 minutes'), 'callback 3', '14.1 each of them');
 SELECT is(pg_temp.counts('y'), 'canceled 2 0 0 2 0', '14.2 canceled');
 ROLLBACK TO s;
 
@@ -79,8 +72,7 @@ ROLLBACK TO s;
 SELECT pg_temp.create(n) FROM unnest('{o,p}'::text[]) AS n \g /dev/null
 SELECT is(pg_temp.register('co', 'o') || pg_temp.register('cp', 'p'), 'truetrue', '14.1 groups of one task');
 SELECT tq.skip_task(pg_temp.id('o')), tq.delete_task(pg_temp.id('p')) \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), 'callback 2', '14.1 resolved, and deleted');
+SELECT is(pg_temp.pass('1 minute'), 'callback 2', '14.1 resolved, and deleted');
 SELECT is(pg_temp.counts('co'), 'completed 1 1 0 0 0', '14.2 of one');
 SELECT is(pg_temp.counts('cp'), 'completed 0 0 0 0 0', '14.2 of none');
 ROLLBACK TO s;
@@ -93,8 +85,7 @@ SELECT isnt(tq.on_group_resolved(pg_temp.id('a'), 'test/opt'), NULL, '14.1 an id
 SELECT is((SELECT string_agg(task_queue_id || ' ' || coalesce(name, '-') || ' ' || role || ' ' || coalesce(failures, 0), ',' ORDER BY name) FROM tq.callback_overview),
 	format('test/opt named %1$s 0,test/opt test/opt %1$s 0', current_user), '14.6 callback_overview');
 SELECT tq.cancel_task(pg_temp.id('a')) \g /dev/null
-SET tq.clock_offset = '1 hour';
-SELECT is(pg_temp.pass(), 'callback 2', '14.1 both');
+SELECT is(pg_temp.pass('1 hour'), 'callback 2', '14.1 both');
 SELECT is(tq.task(pg_temp.id('c')) #>> ARRAY[k], v, '14.2 ' || k)
 FROM (VALUES ('priority', 'high'), ('tags', '{"t": "1"}'), ('policy', '{"retryOn": ["failed"], "uniqueKey": "u"}')) AS o (k, v);
 SELECT is(tq.task(pg_temp.id('c')) #>> '{metadata,name}', 'named', '14.2 name');
@@ -114,18 +105,15 @@ SELECT tq.on_group_resolved(pg_temp.id('g'), 'test/q-f', '{}', pg_temp.id('f' ||
 SELECT pg_temp.create('f' || n) FROM generate_series(1, 25) AS n \g /dev/null
 SELECT pg_temp.register('ok') \g /dev/null
 SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), 'callback 1', '14.6 callbacks that fail hold up no other one');
+SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.6 callbacks that fail hold up no other one');
 SELECT is(pg_temp.exists('ok'), true, '14.6 whose task is created');
 SELECT is((SELECT count(*) FROM tq.callback_overview WHERE failures = 1 AND error ~ 'exists' AND next_attempt > pg_temp.clock() - interval '10 s'), 25::bigint, '14.6 the others are postponed, with the error');
 SELECT is((SELECT count(*) FROM tq.postponed_overview WHERE step = 'callback' AND task_id = pg_temp.id('f7')), 1::bigint, '14.6 postponed_overview');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '14.6 health');
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.pass(), '', '14.6 still not');
+SELECT is(pg_temp.pass('2 minutes'), '', '14.6 still not');
 SELECT is((SELECT DISTINCT failures FROM tq.callback_overview), 2, '14.6 tried again');
 SELECT tq.delete_task(pg_temp.id('f' || n)) FROM generate_series(1, 25) AS n \g /dev/null
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'postponed 25', '14.6 the ids are free');
+SELECT is(pg_temp.pass('10 minutes'), 'postponed 25', '14.6 the ids are free');
 SELECT is(pg_temp.callbacks() || (SELECT count(*) FROM tq.postponed_overview), '0', '14.6 all are created');
 ROLLBACK TO s;
 
@@ -172,15 +160,13 @@ ALTER ROLE cb_other RENAME TO cb_renamed;
 SELECT tq.revoke_scopes('cb_role', '{queue:create-task:*}') \g /dev/null
 DROP ROLE cb_gone;
 SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), 'callback 1', '14.8 roles without the scopes hold up no other one');
+SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.8 roles without the scopes hold up no other one');
 SELECT is(pg_temp.exists('kept'), true, '14.8 a role that was renamed');
 SELECT is((SELECT string_agg(name || ': ' || error, ', ' ORDER BY name) FROM tq.callback_overview),
 	'gone: the role that registered the task was dropped, lost: scopes are not sufficient', '14.8 callback_overview has the error');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '14.8 health');
 SELECT tq.grant_scopes('cb_role', '{queue:create-task:*}') \g /dev/null
-SET tq.clock_offset = '5 minutes';
-SELECT is(pg_temp.pass(), 'postponed 1', '14.8 created when the role has the scopes');
+SELECT is(pg_temp.pass('5 minutes'), 'postponed 1', '14.8 created when the role has the scopes');
 SELECT is(pg_temp.exists('lost'), true, '14.8 its task');
 SELECT is(pg_temp.callbacks(), 'gone', '14.8 that of the dropped role waits');
 SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 1, '14.9 until it is taken back');
@@ -205,8 +191,7 @@ INSERT INTO tq_internal.group_callback SELECT * FROM jsonb_populate_record(NULL:
 INSERT INTO tq_internal.timer (kind, due, tasks) SELECT 8, registered, ARRAY[id] FROM tq_internal.group_callback;
 SELECT is((SELECT client IS NOT NULL FROM tq.callback_overview), true, '14.8 callback_overview has the client of credentials');
 SELECT tq.cancel_task(pg_temp.id('x')) \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), 'callback 1', '14.8 created, whatever the role may do');
+SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.8 created, whatever the role may do');
 ROLLBACK TO roles;
 
 -- ---------------------------------------------------------------------------
@@ -225,8 +210,7 @@ SELECT is(tq.cancel_group_callbacks(pg_temp.id('none')), 0, '14.9 no such group'
 SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 2, '14.9 all');
 SELECT is(pg_temp.callbacks(), 'other', '14.9 of the group');
 SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), '', '14.9 nothing is created');
+SELECT is(pg_temp.pass('1 minute'), '', '14.9 nothing is created');
 SELECT is(pg_temp.register('y'), 'true', '14.9 the id is free again');
 SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 0, '14.9 a task that was created stays');
 ROLLBACK TO roles;

@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 15: recurring tasks, without pg_cron: what it calls is called here.
 -- test/t/063_cron.pl has the real one.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 CREATE ROLE app;
 CREATE ROLE member IN ROLE app;

@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 16: buckets in ids, and databases that are shards.
 -- test/isolation/specs/create-vs-set-buckets.spec has what concurrent transactions see.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- The bucket of an id that is made there.
 CREATE FUNCTION pg_temp.at(bucket int) RETURNS tq.slugid LANGUAGE sql AS $$ SELECT tq_internal.slugid_in_bucket(bucket) $$;

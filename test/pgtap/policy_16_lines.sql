@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 16.5.3 to 16.5.6: claims, runs and outcomes as lines of text.
 -- test/cluster/t/027_router_lines.pl has the other end, which reads them.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- The fields of the claims that a call of claim_lines() returns.
 CREATE FUNCTION pg_temp.fields(call text) RETURNS TABLE (task_id text, run_id text, taken_until text, payload text, credentials text, queue text, others text)

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 6: agingInterval: a pending run rises one priority per interval.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.add(name text, priority text, more jsonb DEFAULT '{}') RETURNS text
 LANGUAGE sql AS $$

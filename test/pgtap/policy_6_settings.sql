@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 6: settings of a queue: pause, timeouts, retention, default policy.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- set, get, merge, remove
 SELECT pg_temp.throws($$SELECT tq.get_task_queue('test/new')$$, 'TQ404', '6 a queue that is not known has no settings');
@@ -50,8 +48,7 @@ SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('p2'), 0, 'wg', 'w1')),
 SELECT is((tq.task_queue_counts('test/p') -> 'pendingTasks')::bigint, 2::bigint, '6 nothing is lost');
 SELECT lives_ok($$SELECT tq.enqueue('test/p')$$, '6 tasks can be created');
 SELECT is(pg_temp.report('p1', 'completed'), 'completed 5: scheduled>completed/completed', '6 what is claimed may be finished');
-SET tq.clock_offset = '61 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 seconds');
 SELECT is((tq.task_queue_counts('test/p') -> 'pendingTasks')::bigint, 4::bigint, '6 time goes on: the delay is over');
 SELECT is(tq.resume_queue('test/p'), '{}', '6 resume it');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/p', 'wg', 'w1', 10)), 4::bigint, '6 all are there');
@@ -74,8 +71,7 @@ SELECT is(pg_temp.wait('d1'), '5 s', '6 the delay is that of the queue');
 SELECT is(pg_temp.wait('d2'), '1 s', '6 unless the task has one');
 SELECT is(tq.task(pg_temp.id('d1')) -> 'policy', NULL, '6 task() returns what was given: no policy');
 SELECT is(tq.task(pg_temp.id('d3')) -> 'policy', '{"retries": 4, "retryOn": []}', '6 or its own');
-SET tq.clock_offset = '6 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('6 seconds');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/d', 'wg', 'w1', 10)), 3::bigint, '6 claim them');
 SELECT ok(pg_temp.claimed_for('d1') BETWEEN '85 s' AND '95 s', '6 claimTimeout of the default policy');
 SELECT pg_temp.report('d1', 'failed'), pg_temp.report('d2', 'failed'), pg_temp.report('d3', 'failed');
@@ -98,13 +94,11 @@ SELECT lives_ok(format('SELECT tq.enqueue(%L, task_id => pg_temp.id(%L), policy 
 FROM (VALUES ('gone', '{}'), ('failed', '{}'), ('kept', '{"retainCompleted": 7200}')) AS v (name, policy);
 SELECT is((SELECT count(*) FROM tq.claim_work('test/k', 'wg', 'w1', 3)), 3::bigint, '6 claim');
 SELECT pg_temp.report('gone', 'completed'), pg_temp.report('failed', 'failed'), pg_temp.report('kept', 'completed');
-SET tq.clock_offset = '30 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('30 minutes');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('gone'))$$, 'TQ404', '6 retainCompleted of the queue');
 SELECT is(pg_temp.state('failed'), 'failed', '6 retainFailed is longer');
 SELECT is(pg_temp.state('kept'), 'completed', '6 the policy of the task wins');
-SET tq.clock_offset = '90 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('90 minutes');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('failed'))$$, 'TQ404', '6 retainFailed of the queue');
 SELECT is(pg_temp.state('kept'), 'completed', '6 it is kept');
 

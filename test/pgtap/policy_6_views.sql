@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 6, 11: what why(), health() and the views say of queues that
 -- hand out nothing, and of tasks that wait for a key.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(concat_ws(': ', reason, detail, advice), ', ') FROM tq.why(pg_temp.id(name)) WHERE reason NOT IN ('no worker', 'next', 'behind others')

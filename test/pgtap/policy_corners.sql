@@ -1,9 +1,7 @@
 -- doc/spec/policy.md: cases that need a certain order of events, or a large
 -- number of them.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.known(name text) RETURNS bool LANGUAGE sql AS $$
 	SELECT EXISTS (SELECT FROM tq_internal.task t JOIN tq_internal.policy p ON p.id = t.policy WHERE t.task_id = pg_temp.id(name))
@@ -57,8 +55,7 @@ RESET tq.max_runs;
 SAVEPOINT s;
 SELECT tq.enqueue('c/al', task_id => pg_temp.id('al'), policy => '{"runTimeout": 100, "claimTimeout": 10, "lostRetries": 3, "timeoutAlertOnly": true}');
 SELECT tq.claim_work('c/al', 'g', 'w');
-SET tq.clock_offset = '11 s';
-SELECT tq.upkeep();
+SELECT pg_temp.pass('11 s');
 DO $$ BEGIN
 	FOR i IN 1..120 LOOP
 		PERFORM set_config('tq.clock_offset', (12 + i / 1000.0) || ' s', false);

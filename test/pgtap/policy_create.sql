@@ -1,18 +1,10 @@
 -- Policies and delays by each function: create_task, create_tasks,
 -- define_task, enqueue, enqueue_tasks; how they are stored, repeated and shown.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 \set plain_task '''created deadline dependencies expires extra metadata payload priority projectId provisionerId requires retries routes schedulerId scopes tags taskGroupId taskQueueId workerType'''
 \set plain_status '''deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType'''
-
--- An element of the argument of create_tasks().
-CREATE FUNCTION pg_temp.entry(name text, overrides jsonb DEFAULT '{}') RETURNS jsonb
-LANGUAGE sql AS $$
-	SELECT jsonb_build_object('taskId', pg_temp.id(name)::text, 'task', pg_temp.def(name, overrides))
-$$;
 
 -- ---------------------------------------------------------------------------
 -- A task without a policy shows what it always did
@@ -143,8 +135,7 @@ SELECT pg_temp.keeps($$SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def', '{"policy": {"retries": 2}}'))$$, 'TQ409', 'define_task: a repeat with another');
 -- Later transitions do not matter.
 SELECT pg_temp.take('p'), pg_temp.report('p', 'worker-shutdown');
-SET tq.clock_offset = '55 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('55 minutes');
 RESET tq.clock_offset;
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('p'), pg_temp.def('p', '{"policy": {"retries": 3, "claimTimeout": 60}}'))$$, 'p', 'a repeat after a retry');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('d'), pg_temp.def('d', '{"delay": 600}'))$$, 'd', 'a repeat after the delay was over');
@@ -165,21 +156,17 @@ SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.entry('c', '{"$deps": ["a", 
 SELECT is(pg_temp.wait(n), w::interval, 'create_tasks: delay of ' || n) FROM (VALUES ('a', '0'), ('b', '10 minutes'), ('e', '1 minute'), ('f', '0')) AS v (n, w);
 SELECT is(string_agg(pg_temp.claims('test/q-' || n), ' ' ORDER BY n), 'a   f', 'create_tasks: the delayed ones wait') FROM unnest('{a,b,e,f}'::text[]) AS n;
 SELECT pg_temp.report('a', 'failed');
-SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', 'create_tasks: a pending timeout, after a delay that upkeep has not seen');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'delayed 1', 'create_tasks: a delay');
+SELECT is(pg_temp.pass('2 minutes'), 'pending-timeout 1', 'create_tasks: a pending timeout, after a delay that upkeep has not seen');
+SELECT is(pg_temp.pass('10 minutes'), 'delayed 1', 'create_tasks: a delay');
 SELECT pg_temp.work('b', 'completed');
 SELECT is(pg_temp.take('c'), 0, 'create_tasks: both dependencies are met, one by a failure that is tolerated');
 SELECT is(pg_temp.claimed_for('c'), interval '1 minute', 'create_tasks: claimTimeout');
 ROLLBACK TO s;
 SELECT is(tq.define_task(pg_temp.id('a'), pg_temp.def('a', '{"policy": {"delay": 60, "pendingTimeout": 60, "totalTimeout": 600}}')) ->> 'state', 'unscheduled', 'define_task');
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), '', 'define_task: no timeout runs yet');
+SELECT is(pg_temp.pass('20 minutes'), '', 'define_task: no timeout runs yet');
 SELECT is(tq.schedule_task(pg_temp.id('a')) ->> 'state', 'pending', 'define_task: scheduled');
 SELECT is(pg_temp.wait('a'), interval '1 minute', 'define_task: the delay begins');
-SET tq.clock_offset = '22 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', 'define_task: the pending timeout follows it');
+SELECT is(pg_temp.pass('22 minutes'), 'pending-timeout 1', 'define_task: the pending timeout follows it');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -201,8 +188,7 @@ SELECT pg_temp.throws(format('SELECT tq.enqueue(%L, task_id => pg_temp.id(%L), n
 	('e1', 'delay => ''601 seconds'''), ('e1', 'retries => 5'), ('e2', 'policy => ''{"claimTimeout": 31, "delay": 60}'''), ('e2', 'retries => 5'), ('e4', 'policy => ''{"retries": 2}'''), ('e5', 'policy => ''{"retries": 5}'''), ('e5', 'delay => ''1 second''')) AS v (n, args);
 SELECT is((SELECT count(*) FROM tq.claim_work('test/e4', 'wg', 'w1')), 1::bigint, 'enqueue: a task that is not delayed can be claimed');
 SELECT is((SELECT count(*) FROM unnest('{e1,e2,e3}'::text[]) AS n, tq.claim_work('test/' || n, 'wg', 'w1')), 0::bigint, 'enqueue: a delayed one cannot');
-SET tq.clock_offset = '60 seconds';
-SELECT is(pg_temp.pass(), 'delayed 1', 'enqueue: until it is due');
+SELECT is(pg_temp.pass('60 seconds'), 'delayed 1', 'enqueue: until it is due');
 SELECT is(pg_temp.take('e2'), 0, 'enqueue: then it can');
 SELECT is(pg_temp.claimed_for('e2'), interval '30 seconds', 'enqueue: its claim lasts as its policy says');
 ROLLBACK TO s;
@@ -215,11 +201,9 @@ SELECT pg_temp.unchanged($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '
 SELECT pg_temp.throws($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 1, "delay": 5}')$$, 'TQ409', 'enqueue_tasks: a repeat with another policy');
 SELECT is(cardinality(tq.enqueue_tasks('test/f', ARRAY['{}', '{}']::jsonb[], policy => '{"delay": 60}')), 2, 'enqueue_tasks: delay of the policy');
 SELECT is((tq.task_queue_counts('test/f') -> 'pendingTasks')::bigint, 0::bigint, 'enqueue_tasks: which waits');
-SET tq.clock_offset = '60 seconds';
-SELECT is(pg_temp.pass(), 'delayed 2', 'enqueue_tasks: until it is due');
+SELECT is(pg_temp.pass('60 seconds'), 'delayed 2', 'enqueue_tasks: until it is due');
 SELECT is((tq.task_queue_counts('test/f') -> 'pendingTasks')::bigint, 2::bigint, 'enqueue_tasks: then they can be claimed');
-SET tq.clock_offset = '600 seconds';
-SELECT is(pg_temp.pass(), 'delayed 3', 'enqueue_tasks: the others');
+SELECT is(pg_temp.pass('600 seconds'), 'delayed 3', 'enqueue_tasks: the others');
 SELECT is((SELECT string_agg(payload ->> 'n', ' ') FROM tq.claim_work('test/e', 'wg', 'w1', 9)), '1 2 3', 'enqueue_tasks: in their order');
 ROLLBACK TO s;
 
@@ -229,8 +213,7 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create(n, jsonb_build_object('taskQueueId', 'test/q', 'delay', 60, 'priority', p)) FROM (VALUES (1, 'a', 'low'), (2, 'b', 'high'), (3, 'c', 'low')) AS v (i, n, p) ORDER BY i;
 SELECT is(tq.change_task_priority(pg_temp.id('c'), 'highest') ->> 'priority', 'highest', 'the priority of a delayed run is changed');
-SET tq.clock_offset = '60 seconds';
-SELECT is(pg_temp.pass(), 'delayed 3', 'all are due');
+SELECT is(pg_temp.pass('60 seconds'), 'delayed 3', 'all are due');
 SELECT is(pg_temp.claims('test/q'), 'c b a', 'they are handed out by priority');
 ROLLBACK TO s;
 

@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 2 (deadLetter), 10.13: dead letters and their
 -- functions.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- The letter of a task, in its own queue unless another is named.
 CREATE FUNCTION pg_temp.letter(name text, queue text DEFAULT NULL) RETURNS SETOF tq.dead_letter_entry
@@ -150,20 +148,17 @@ SELECT pg_temp.create('du', pg_temp.mortal('{}', '{"$deadline": "40 minutes", "$
 SELECT pg_temp.create('dd', pg_temp.mortal('{}', '{"$deadline": "40 minutes", "delay": 600}'));
 SELECT pg_temp.create('dt', pg_temp.mortal('{"totalTimeout": 1800}'));
 SELECT pg_temp.running('alert', pg_temp.mortal('{"runTimeout": 60, "timeoutAlertOnly": true, "claimTimeout": 60}', '{"retries": 5}'));
-SET tq.clock_offset = '61 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 seconds');
 SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, 'a letter by a timeout: ' || reason)
 FROM (VALUES ('run', 'run-timeout'), ('wait', 'pending-timeout')) AS v (name, reason);
 SELECT is(pg_temp.letters('test/q-open'), '', 'a claim that expired with a retry left writes none');
 SELECT is(pg_temp.letters('test/q-alert'), '', 'nor does a timeout that only alerts');
-SET tq.clock_offset = '31 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('31 minutes');
 SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, format('a letter by a timeout: %s (%s)', reason, name))
 FROM (VALUES ('claim', 'claim-expired'), ('lost', 'claim-expired'), ('dt', 'deadline-exceeded')) AS v (name, reason);
 SELECT is(pg_temp.look('plain') || pg_temp.letters('test/q-plain'), 'exception 0: scheduled>exception/claim-expired', 'a task without a policy has none');
 SELECT is((SELECT date_trunc('milliseconds', failed_at) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'the time is that of the pass of upkeep()');
-SET tq.clock_offset = '41 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('41 minutes');
 SELECT is(pg_temp.letters('test/q-' || name), name || ' deadline-exceeded', 'a letter by its deadline: ' || name) FROM unnest('{dp,dr,du,dd}'::text[]) AS name;
 SELECT is((SELECT runs FROM pg_temp.letter('du')), tq.status(pg_temp.id('du')) -> 'runs', 'with a run that was created resolved');
 SELECT results_eq($$SELECT l.task, l.runs FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name CROSS JOIN LATERAL pg_temp.letter(name) AS l$$,
@@ -233,8 +228,7 @@ ROLLBACK TO s;
 
 -- no delay is repeated
 SELECT pg_temp.create('slow', pg_temp.mortal('{"delay": 60, "retryBackoff": {"delay": 60}}'));
-SET tq.clock_offset = '61 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 seconds');
 SELECT pg_temp.work('slow', 'failed');
 SELECT pg_temp.redriven('slow');
 SELECT is(pg_temp.run('slow') ->> 'visibleAt', NULL::text, 'a rerun is not delayed');
@@ -243,12 +237,10 @@ ROLLBACK TO s;
 
 -- whatever its reason
 SELECT pg_temp.create('w', pg_temp.mortal('{"pendingTimeout": 60}'));
-SET tq.clock_offset = '61 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 seconds');
 SELECT pg_temp.redriven('w');
 SELECT is(pg_temp.look('w'), 'pending 5: scheduled>exception/pending-timeout rerun>pending', 'a pending timeout is redriven');
-SET tq.clock_offset = '122 seconds';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', 'and has its time again');
+SELECT is(pg_temp.pass('122 seconds'), 'pending-timeout 1', 'and has its time again');
 SELECT ok(pg_temp.has_letter('w'), 'and its letter');
 ROLLBACK TO s;
 
@@ -277,8 +269,7 @@ ROLLBACK TO s;
 SELECT pg_temp.die('old', '{"retries": 2}', '{"priority": "high", "routes": ["a.b"], "scopes": ["s:1"], "tags": {"k": "v"},
 	"extra": {"x": [1, 2], "y": {"z": 1}}, "$group": "g", "$expires": "3 days", "$created": "-5 minutes", "schedulerId": "me", "projectId": "pr"}');
 CREATE TEMP TABLE old ON COMMIT DROP AS SELECT tq.task(pg_temp.id('old')) AS task, tq.status(pg_temp.id('old')) AS status;
-SET tq.clock_offset = '61 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 minutes');
 CREATE TEMP TABLE answer ON COMMIT DROP AS SELECT tq.redrive(pg_temp.id('old')) AS status;
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT (status ->> 'taskId')::tq.slugid AS id, tq.task((status ->> 'taskId')::tq.slugid) AS task FROM answer;
 SELECT isnt(id::text, pg_temp.id('old')::text, 'redrive() past the deadline makes a new task') FROM new;
@@ -299,8 +290,7 @@ SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 2::bigint, 'th
 SELECT tq.report_failed(id, (SELECT run_id FROM tq.claim_work('test/q-old', 'wg', 'w')), '{"message": "still"}') FROM new;
 SELECT results_eq($$SELECT l.task_id::text, l.error ->> 'message', l.task FROM tq.list_dead_letters('test/q-old') AS l$$,
 	$$SELECT id::text, 'still', task FROM new$$, 'when the new task fails, it has its own letter');
-SET tq.clock_offset = '130 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('130 minutes');
 CREATE TEMP TABLE third ON COMMIT DROP AS SELECT (tq.redrive(id) ->> 'taskId')::tq.slugid AS third FROM new;
 SELECT is(tq.task(third) -> 'extra', '{"x": [1, 2], "y": {"z": 1}}'::jsonb || jsonb_build_object('redriveOf', id::text),
 	'redriveOf names its direct predecessor') FROM new, third;
@@ -336,22 +326,19 @@ SELECT pg_temp.report('d', 'failed');
 SELECT pg_temp.work('d', 'failed');
 SELECT pg_temp.create('dl', pg_temp.mortal('{}', '{"delay": 90, "$deadline": "10 minutes"}'));
 SELECT pg_temp.create('dp', pg_temp.mortal('{"delay": 90.5}', '{"$deadline": "10 minutes"}'));
-SET tq.clock_offset = '61 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 minutes');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('d'))), 'pending 1: scheduled>pending', 'a new task has its retries');
 CREATE TEMP TABLE delays ON COMMIT DROP AS SELECT name, tq.redrive(pg_temp.id(name)) AS status FROM unnest('{dl,dp}'::text[]) AS name;
 SELECT is((status #>> '{runs,0,visibleAt}')::timestamptz - (status #>> '{runs,0,scheduled}')::timestamptz,
 	CASE name WHEN 'dl' THEN interval '90 s' ELSE interval '90.5 s' END, 'and its delay: ' || name) FROM delays;
 SELECT is(pg_temp.claims('test/q-dl'), '', 'it waits for that');
-SET tq.clock_offset = '63 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('63 minutes');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/q-dl', 'wg', 'w')), 1::bigint, 'and no longer');
 ROLLBACK TO s;
 
 -- the effective deadline is earlier
 SELECT pg_temp.create('total', pg_temp.mortal('{"totalTimeout": 60}'));
-SET tq.clock_offset = '61 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 seconds');
 SELECT is(pg_temp.letters('test/q-total'), 'total deadline-exceeded', 'a total time that is over');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT pg_temp.redriven('total') AS id;
 SELECT isnt(id::text, pg_temp.id('total')::text, 'makes a new task, although the deadline of the definition is in the future') FROM new;
@@ -375,8 +362,7 @@ SELECT pg_temp.create('rerun', pg_temp.mortal('{}', '{"$deps": ["rerun"]}'));
 SELECT pg_temp.report('rerun', 'canceled');
 SELECT tq.rerun_task(pg_temp.id('rerun'));
 SELECT pg_temp.work('rerun', 'failed');
-SET tq.clock_offset = '3 hours';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('3 hours');
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.task(pg_temp.id('req'))$$, 'TQ404', 'the required task has expired');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT name, pg_temp.redriven(name) AS id FROM unnest('{ran,pend,forced,rerun}'::text[]) AS name;
@@ -391,8 +377,7 @@ SELECT pg_temp.create('never', pg_temp.mortal('{}', '{"$deps": ["req"]}'));
 SELECT pg_temp.create('never2', pg_temp.mortal('{}', '{"$deps": ["req"]}'));
 SELECT pg_temp.create('gone', pg_temp.mortal('{}', '{"$deps": ["far", "req"]}'));
 SELECT pg_temp.create('self', pg_temp.mortal('{}', '{"$deps": ["self", "req"]}'));
-SET tq.clock_offset = '61 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('61 minutes');
 CREATE TEMP TABLE waiting ON COMMIT DROP AS SELECT name, pg_temp.redriven(name) AS id FROM unnest('{never,self}'::text[]) AS name;
 SELECT is(pg_temp.line(tq.status(id)), 'unscheduled 5:', 'a task that never ran waits again: ' || name) FROM waiting;
 SELECT is(tq.task(id) ->> 'dependencies', jsonb_build_array(pg_temp.id('req')::text)::text, 'for the same') FROM waiting WHERE name = 'never';
@@ -430,8 +415,7 @@ SELECT pg_temp.die('old', '{}', '{"$deadline": "10 minutes", "$expires": "10 min
 SELECT pg_temp.die('drop', '{}', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT pg_temp.die('reuse', '{}', '{"$deadline": "10 minutes", "$expires": "10 minutes", "payload": {"old": true}}');
 CREATE TEMP TABLE before ON COMMIT DROP AS SELECT * FROM pg_temp.letter('old');
-SET tq.clock_offset = '5 hours';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('5 hours');
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('old'))$$, 'TQ404', 'the task has expired');
 SELECT results_eq($$SELECT failed_at, reason, task, runs FROM pg_temp.letter('old')$$, $$SELECT failed_at, reason, task, runs FROM before$$, 'its letter stays, and is whole');
@@ -463,8 +447,7 @@ ROLLBACK TO s;
 
 -- only these functions delete a letter, and time (8.4)
 SELECT pg_temp.die('kept', '{}', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
-SET tq.clock_offset = '89 days';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('89 days');
 SELECT pg_temp.pass();
 SELECT ok(pg_temp.has_letter('kept'), 'a letter does not expire with its task');
 ROLLBACK TO s;
@@ -556,8 +539,7 @@ ROLLBACK TO s;
 SELECT pg_temp.die_in_turn('{gone}', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT pg_temp.die_in_turn('{past,past2}', '{"$deadline": "1 hour", "$expires": "1 day", "$group": "g"}');
 SELECT pg_temp.die_in_turn('{fresh}', '{"$deadline": "1 day"}');
-SET tq.clock_offset = '5 hours';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('5 hours');
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.task(pg_temp.id('gone'))$$, 'TQ404', 'one has expired');
 SELECT is(tq.redrive_queue('test/q'), 4::bigint, 'all are redriven');

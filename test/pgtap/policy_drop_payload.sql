@@ -1,7 +1,6 @@
 -- doc/spec/policy.md 2, field 13: dropPayload removes payload and result at the completion.
 BEGIN;
 \ir helper.psql
-SELECT no_plan();
 
 CREATE FUNCTION pg_temp.made(name text, policy jsonb DEFAULT '{"dropPayload": true}', retries int DEFAULT 0) RETURNS text
 LANGUAGE sql AS $$

@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 2 (10), 10 (6, 7): effects of the resolution of a task on its
 -- dependents and its group: block, cancel-group, cancel-dependents, tolerate, forgive; outcomes.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- A running task with that onUnsuccessful.
 CREATE FUNCTION pg_temp.member(name text, effect text, overrides jsonb DEFAULT '{}') RETURNS text
@@ -153,8 +151,7 @@ SELECT pg_temp.report(n, 'canceled') FROM unnest('{u,p,r}'::text[]) AS n;
 SELECT is(pg_temp.look('d' || n), 'unscheduled 5:', 'tolerate: not a task that cancel_task canceled, ' || n) FROM unnest('{u,p,r}'::text[]) AS n;
 SELECT pg_temp.create('e' || n, jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{u,p,r}'::text[]) AS n;
 SELECT is(pg_temp.look('e' || n), 'unscheduled 5:', 'tolerate: nor for one that is created later, ' || n) FROM unnest('{u,p,r}'::text[]) AS n;
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.look('dlate'), 'pending 5: scheduled>pending', 'tolerate: but a deadline, also of an unscheduled task');
 ROLLBACK TO s;
 
@@ -269,8 +266,7 @@ SELECT is(pg_temp.progress('g'), '3: c1 f1 e1 canceled', 'group_progress: by the
 ROLLBACK TO s;
 SELECT pg_temp.member('a', 'forgive', '{"$group": "g"}'), pg_temp.member('b', 'tolerate', '{"$group": "g"}');
 SELECT pg_temp.report('a', 'failed');
-SET tq.clock_offset = '20 minutes 1 second';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('20 minutes 1 second');
 SELECT pg_temp.take('b');
 SELECT pg_temp.resolve('canceled', 'b');
 SELECT is(pg_temp.progress('g'), '2: f1 e1 t2 canceled', 'group_progress: a retried run does not decide, the last does');
@@ -344,26 +340,22 @@ SELECT is(pg_temp.look('o-running'), 'failed 5: scheduled>failed/failed-terminal
 SELECT is(pg_temp.progress('g'), '12: c1 f2 e9 failed', 'cancel-group: in a batch, its group');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"claimTimeout": 600}');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'claim-expired 1', 'cancel-group: a claim expires');
+SELECT is(pg_temp.pass('10 minutes'), 'claim-expired 1', 'cancel-group: a claim expires');
 SELECT pg_temp.cancelled('claim-expired');
 SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: the outcome of the group is that of the earlier failure');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"runTimeout": 600}');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 1', 'cancel-group: a run takes too long');
+SELECT is(pg_temp.pass('10 minutes'), 'run-timeout 1', 'cancel-group: a run takes too long');
 SELECT pg_temp.cancelled('run-timeout');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"totalTimeout": 600}');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'deadline 1', 'cancel-group: a task passes its total timeout');
+SELECT is(pg_temp.pass('10 minutes'), 'deadline 1', 'cancel-group: a task passes its total timeout');
 SELECT pg_temp.cancelled('deadline');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"pendingTimeout": 600}');
 SELECT tq.cancel_task(pg_temp.id('culprit')) ->> 'state', tq.rerun_task(pg_temp.id('culprit')) ->> 'state';
 SELECT is(pg_temp.progress('g'), '12: u2 d3 p3 r2 c1 f1 -', 'cancel-group: not if a client cancels the task');
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'pending-timeout 1', 'cancel-group: a run is pending too long');
+SELECT is(pg_temp.pass('10 minutes'), 'pending-timeout 1', 'cancel-group: a run is pending too long');
 SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: pending-timeout, its group');
 ROLLBACK TO s;
 
@@ -410,8 +402,7 @@ SELECT is(pg_temp.progress('a') || ', ' || pg_temp.progress('b') || ', ' || pg_t
 ROLLBACK TO s;
 SELECT pg_temp.member(n, 'cancel-group', '{"$group": "g", "$deadline": "10 minutes"}') FROM unnest('{a,b}'::text[]) AS n;
 SELECT pg_temp.create('c', '{"$group": "g"}');
-SET tq.clock_offset = '10 minutes 1 second';
-SELECT is(pg_temp.pass(), 'deadline 2', 'cancel-group: two meet their deadline in one pass');
+SELECT is(pg_temp.pass('10 minutes 1 second'), 'deadline 2', 'cancel-group: two meet their deadline in one pass');
 SELECT is(pg_temp.look(n), line, 'cancel-group: ' || n) FROM (VALUES ('a', 'exception 5: scheduled>exception/deadline-exceeded'), ('b', 'exception 5: scheduled>exception/deadline-exceeded'), ('c', 'exception 5: scheduled>exception/canceled')) AS v (n, line);
 SELECT is(pg_temp.progress('g'), '3: e3 timed-out', 'cancel-group: a deadline first, so the group has timed out');
 ROLLBACK TO s;

@@ -1,10 +1,8 @@
 -- doc/spec/policy.md 4, 5, 10 (5, 9): the messages of tasks with policies: which
 -- exchanges, in what order; task-alert; and that the status in them has none of
 -- the keys of policies.  Written as in 6.0_transitions.sql.
-\ir helper.psql
 \ir messages.psql
 \ir policy.psql
-SELECT no_plan();
 
 INSERT INTO known VALUES ('g'), ('h');
 
@@ -30,8 +28,7 @@ SELECT is(pg_temp.code($$SELECT pg_temp.create('b', '{"policy": {"foo": 2}}')$$)
 SELECT is(pg_temp.heard(), '', 'create: a refused call sends nothing');
 SELECT pg_temp.create('d', '{"delay": 600}');
 SELECT is(pg_temp.heard(), 'DEF d unscheduled _._._, PEND d pending 0._._', 'delay: task-pending is sent with the task');
-SET tq.clock_offset = '10 minutes';
-SELECT ok(pg_temp.pass() ~ '(^| )delayed 1', 'delay: it is due');
+SELECT ok(pg_temp.pass('10 minutes') ~ '(^| )delayed 1', 'delay: it is due');
 SELECT is(pg_temp.heard(), '', 'delay: which sends nothing');
 SELECT pg_temp.take('d');
 SELECT is(pg_temp.heard(), 'RUN d running 0.wg.w1', 'delay: the claim');
@@ -49,8 +46,7 @@ SELECT is(tq.report_failed(pg_temp.id('a'), 0, '{"message": "x"}') ->> 'state', 
 SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: only task-pending of the next run, though it is delayed');
 SELECT pg_temp.report('a', 'failed', 0);
 SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: a repeat of the report sends it again');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT pg_temp.take('a', 'w2');
 RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'RUN a running 1.wg.w2', 'retry: due and claimed');
@@ -73,13 +69,11 @@ SELECT is((SELECT payload #>> '{status,runs,0,reasonResolved}' FROM log ORDER BY
 -- lost runs
 SELECT pg_temp.running('lo', '{"policy": {"lostRetries": 1, "retries": 0}}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '20 minutes';
-SELECT ok(pg_temp.pass() ~ 'claim-expired 1', 'lost: a claim expires');
+SELECT ok(pg_temp.pass('20 minutes') ~ 'claim-expired 1', 'lost: a claim expires');
 SELECT is(pg_temp.heard(), 'PEND lo pending 1._._', 'lost: only task-pending');
 SELECT pg_temp.take('lo');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '40 minutes';
-SELECT ok(pg_temp.pass() ~ 'claim-expired 1', 'lost: another expires');
+SELECT ok(pg_temp.pass('40 minutes') ~ 'claim-expired 1', 'lost: another expires');
 RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'EXC lo exception 1.wg.w1, GROUP lo', 'lost: the last is a task-exception, of its worker');
 
@@ -89,16 +83,14 @@ SELECT is(pg_temp.heard(), 'EXC lo exception 1.wg.w1, GROUP lo', 'lost: the last
 
 SELECT pg_temp.create('pt', '{"policy": {"pendingTimeout": 600}}'), pg_temp.running('rt', '{"policy": {"runTimeout": 600}}'), pg_temp.running('tt', '{"policy": {"totalTimeout": 600}}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '10 minutes';
-SELECT ok(pg_temp.pass() ~ 'deadline 1 run-timeout 1 pending-timeout 1', 'timeouts: three have passed');
+SELECT ok(pg_temp.pass('10 minutes') ~ 'deadline 1 run-timeout 1 pending-timeout 1', 'timeouts: three have passed');
 RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'EXC tt exception 0._._, EXC rt exception 0.wg.w1, EXC pt exception 0._._, ' || (SELECT string_agg('GROUP ' || n, ', ' ORDER BY pg_temp.id(n)::uuid) FROM unnest('{tt,rt,pt}'::text[]) AS n),
 	'timeouts: task-exception, in the order of the steps; a deadline names no worker, as always');
 SELECT is((SELECT string_agg(payload #>> '{status,runs,0,reasonResolved}', ' ' ORDER BY id) FROM (SELECT * FROM log WHERE exchange = 'task-exception' ORDER BY id DESC LIMIT 3) AS l), 'deadline-exceeded run-timeout pending-timeout', 'timeouts: their reasons');
 SELECT pg_temp.create('pr', '{"policy": {"pendingTimeout": 600, "retryOn": ["pending-timeout"]}}'), pg_temp.running('rr', '{"policy": {"runTimeout": 600, "retryOn": ["run-timeout"]}}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '10 minutes';
-SELECT ok(pg_temp.pass() ~ 'run-timeout 1 pending-timeout 1', 'timeouts that are retried: two');
+SELECT ok(pg_temp.pass('10 minutes') ~ 'run-timeout 1 pending-timeout 1', 'timeouts that are retried: two');
 RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'PEND rr pending 1._._, PEND pr pending 1._._', 'timeouts that are retried: only task-pending');
 SELECT pg_temp.cancel('pr', 'rr');
@@ -123,8 +115,7 @@ SELECT is(tq.defer_task(pg_temp.id('de'), 0, '10 minutes') ->> 'state', 'pending
 SELECT is(pg_temp.heard(), 'PEND de pending 0._._', 'defer: task-pending of the same run, without a worker');
 SELECT is(pg_temp.code($$SELECT tq.defer_task(pg_temp.id('de'), 0, '10 minutes')$$), 'TQ409', 'defer: a conflict');
 SELECT is(pg_temp.heard(), '', 'defer: which sends nothing');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.heard(), '', 'defer: nor does it when it is due');
 SELECT pg_temp.take('de', 'w2');
 SELECT is(pg_temp.heard(), 'RUN de running 0.wg.w2', 'defer: task-running, again');
@@ -167,13 +158,11 @@ SELECT pg_temp.create('ap', '{"$deadline": "1 day", "routes": ["r.x"], "policy":
 SELECT pg_temp.running('ar', '{"$deadline": "1 day", "tags": {"a": "b"}, "policy": {"runTimeout": 600, "timeoutAlertOnly": true, "claimTimeout": 600}}');
 SELECT pg_temp.forget();
 CREATE TEMP TABLE alerted AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM unnest('{ap,ar,at}'::text[]) AS n;
-SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('9 minutes 30 seconds');
 SELECT is(pg_temp.heard(), '', 'alert: not before its time');
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('ar'), 0)$$, 'alert: a reclaim');
 UPDATE alerted SET status = tq.status(pg_temp.id('ar')) WHERE n = 'ar';
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is((SELECT string_agg(m, ', ' ORDER BY m COLLATE "C") FROM unnest(string_to_array(pg_temp.heard(), ', ')) AS m), 'task-alert ap pending 0._._, task-alert ar running 0.wg.w1, task-alert at pending 0._._', 'alert: one for each');
 SELECT is(tq.status(pg_temp.id(n)), status, 'alert: nothing has changed, ' || n) FROM alerted;
 SELECT is((SELECT payload ->> 'timeout' FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id(n)::text), t, 'alert: which timeout has passed, ' || n) FROM (VALUES ('ap', 'pending-timeout'), ('ar', 'run-timeout'), ('at', 'total-timeout')) AS v (n, t);
@@ -190,34 +179,28 @@ RESET tq.clock_offset;
 -- once for each run and time
 SELECT pg_temp.create('al', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600, "runTimeout": 1200, "claimTimeout": 1200, "totalTimeout": 3000, "timeoutAlertOnly": true}}');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.heard(), 'task-alert al pending 0._._', 'alert: pending too long');
 SELECT pg_temp.pass();
-SET tq.clock_offset = '15 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('15 minutes');
 SELECT is(pg_temp.heard(), '', 'alert: once');
 SELECT pg_temp.take('al');
 SELECT pg_temp.forget();
 SET tq.clock_offset = '34 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('al'), 0)$$, 'alert: a reclaim');
-SET tq.clock_offset = '35 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('35 minutes');
 SELECT is(pg_temp.heard(), 'task-alert al running 0.wg.w1', 'alert: running too long');
 SELECT pg_temp.pass();
 SELECT is(pg_temp.heard(), '', 'alert: once');
 SET tq.clock_offset = '36 minutes';
 SELECT pg_temp.report('al', 'worker-shutdown');
 SELECT is(pg_temp.heard(), 'PEND al pending 1._._', 'alert: it is retried');
-SET tq.clock_offset = '46 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('46 minutes');
 SELECT is(pg_temp.heard(), 'task-alert al pending 1._._', 'alert: of the next run as well');
-SET tq.clock_offset = '50 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('50 minutes');
 SELECT is(pg_temp.heard(), 'task-alert al pending 1._._', 'alert: the total timeout');
 SELECT is((SELECT string_agg(payload ->> 'timeout', ' ' ORDER BY id) FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id('al')::text), 'pending-timeout run-timeout pending-timeout total-timeout', 'alert: their timeouts');
-SET tq.clock_offset = '2 hours';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('2 hours');
 SELECT is(pg_temp.heard(), '', 'alert: no more of them');
 SELECT is(pg_temp.work('al', 'worker-shutdown'), 'pending 3: scheduled>exception/worker-shutdown retry>exception/worker-shutdown retry>pending', 'alert: long after, it is still retried');
 SELECT pg_temp.cancel('al');
@@ -227,11 +210,9 @@ RESET tq.clock_offset;
 SELECT pg_temp.create('in', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600, "claimTimeout": 180, "lostRetries": 2, "timeoutAlertOnly": true}}');
 SET tq.clock_offset = '5 minutes';
 SELECT pg_temp.take('in');
-SET tq.clock_offset = '8 minutes';
-SELECT ok(pg_temp.pass() ~ 'claim-expired 1', 'alert: a run is lost');
+SELECT ok(pg_temp.pass('8 minutes') ~ 'claim-expired 1', 'alert: a run is lost');
 SELECT pg_temp.forget();
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.heard(), 'task-alert in pending 1._._', 'alert: its retry is pending too long');
 SELECT pg_temp.pass();
 SELECT is(pg_temp.heard(), '', 'alert: once');
@@ -244,8 +225,7 @@ SELECT pg_temp.running('n1', '{"policy": {"runTimeout": 600, "timeoutAlertOnly":
 SELECT pg_temp.running('n4', '{"policy": {"runTimeout": 600, "pendingTimeout": 60, "timeoutAlertOnly": true}}');
 SELECT pg_temp.report('n1', 'completed'), pg_temp.report('n3', 'failed'), tq.defer_task(pg_temp.id('n4'), 0, '30 minutes') ->> 'state';
 SELECT pg_temp.forget();
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT is(pg_temp.heard(), 'task-alert n4 pending 0.wg.w1', 'alert: only for a deferred run past its runTimeout, with its last worker');
 SELECT is((SELECT payload ->> 'timeout' FROM log ORDER BY id DESC LIMIT 1), 'run-timeout', 'alert: which is its runTimeout');
 RESET tq.clock_offset;

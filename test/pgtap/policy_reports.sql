@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 3, 4, 10: other reports of a worker: the reasons
 -- failed-terminal and canceled, errors, results; functions that read them; the views.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- ---------------------------------------------------------------------------
 -- resolve(…, 'failed-terminal')
@@ -159,16 +157,13 @@ SELECT is(tq.result(pg_temp.id('a')), NULL, 'result: its resolution had none');
 ROLLBACK TO s;
 -- with other details that the run has by its policy: a delay, an attempt, a deferral
 SELECT pg_temp.create('a', '{"delay": 60, "policy": {"retryBackoff": {"delay": 60}}}');
-SET tq.clock_offset = '60 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('60 seconds');
 SELECT pg_temp.take('a');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '60 seconds') ->> 'state';
-SET tq.clock_offset = '120 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('120 seconds');
 SELECT pg_temp.take('a');
 SELECT tq.report_exception(pg_temp.id('a'), 0, 'worker-shutdown', '{"message": "x"}') ->> 'state';
-SET tq.clock_offset = '180 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('180 seconds');
 SELECT pg_temp.take('a');
 SELECT tq.report_completed(pg_temp.id('a'), 1, '"y"') ->> 'state';
 SELECT is(tq.result(pg_temp.id('a')), '"y"', 'result: of a delayed retry of a deferred run of a delayed task');

@@ -1,8 +1,6 @@
 -- doc/spec/policy.md 5: skip_task and defer_task, in every state.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- A task in each state, named after it.
 CREATE FUNCTION pg_temp.each() RETURNS void
@@ -45,8 +43,7 @@ SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'skip: it is resolved,
 FROM unnest(ARRAY['claim_task(pg_temp.id(''pending''), 0, ''wg'', ''w1'')', 'reclaim_task(pg_temp.id(''pending''), 0)', 'report_completed(pg_temp.id(''pending''), 0)', 'report_failed(pg_temp.id(''pending''), 0)', 'defer_task(pg_temp.id(''pending''), 0, ''1 minute'')']) AS f;
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('pending'))$$, 'pending', 'skip: canceling it changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('unscheduled'))$$, 'unscheduled', 'skip: nor does scheduling it');
-SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.pass(), '', 'skip: nor do its old timers');
+SELECT is(pg_temp.pass('11 minutes'), '', 'skip: nor do its old timers');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id(n))), line, 'skip: it can be rerun, ' || n) FROM (VALUES
 	('unscheduled', 'pending 5: skip>completed/skipped rerun>pending'), ('pending', 'pending 5: scheduled>completed/skipped rerun>pending')) AS v (n, line);
 SELECT is(pg_temp.work('unscheduled', 'completed'), 'completed 5: skip>completed/skipped rerun>completed/completed', 'skip: and completed then');
@@ -147,17 +144,14 @@ FROM unnest(ARRAY['report_completed(pg_temp.id(''running''), 0)', 'report_failed
 SELECT is(pg_temp.resolve('completed', 'running'), 'conflict', 'defer: in a batch that is an outcome');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('running'))$$, 'running', 'defer: scheduling it changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.rerun_task(pg_temp.id('running'))$$, 'running', 'defer: nor does rerunning it');
-SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'defer: not before its time');
-SET tq.clock_offset = '10 minutes 30 seconds';
-SELECT is(pg_temp.pass(), 'delayed 4', 'defer: but then, like other delayed runs');
+SELECT is(pg_temp.pass('9 minutes 30 seconds'), '', 'defer: not before its time');
+SELECT is(pg_temp.pass('10 minutes 30 seconds'), 'delayed 4', 'defer: but then, like other delayed runs');
 SELECT is(pg_temp.claims('test/q-running', 1, 'w2'), 'running', 'defer: another worker gets it');
 SELECT is(pg_temp.look('running'), 'running 5: scheduled>running', 'defer: it is still the first run');
 SELECT is(pg_temp.run('running') ->> 'started', run ->> 'started', 'defer: whose start is that of the first claim') FROM before;
 SELECT is(pg_temp.run('running') ->> 'workerId', 'w2', 'defer: by another');
 SELECT ok(pg_temp.near(pg_temp.run('running') ->> 'takenUntil', pg_temp.clock() + interval '20 minutes'), 'defer: its claim is a new one');
-SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.pass(), '', 'defer: the end of the first claim does not touch it');
+SELECT is(pg_temp.pass('21 minutes'), '', 'defer: the end of the first claim does not touch it');
 SELECT is(pg_temp.report('running', 'completed'), 'completed 5: scheduled>completed/completed', 'defer: it completes');
 ROLLBACK TO s;
 
@@ -167,8 +161,7 @@ SELECT is(tq.defer_task(pg_temp.id('a'), 0, '0') ->> 'state', 'pending', 'defer 
 SELECT pg_temp.pass();
 SELECT is(pg_temp.take('a'), 0, 'defer by 0: it can be claimed at once');
 SELECT is(tq.defer_task(pg_temp.id('a'), 0, '0.001 seconds') ->> 'state', 'pending', 'defer by a millisecond');
-SET tq.clock_offset = '10 seconds';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 seconds');
 SELECT is(pg_temp.take('a'), 0, 'defer by a millisecond: it can be claimed');
 CREATE FUNCTION pg_temp.around(n int) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -206,75 +199,60 @@ ROLLBACK TO s;
 -- timeouts
 SELECT pg_temp.running('pend', '{"policy": {"pendingTimeout": 600}}');
 SELECT tq.defer_task(pg_temp.id('pend'), 0, '5 minutes') ->> 'state';
-SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.pass(), 'delayed 1', 'defer: pendingTimeout does not apply to it, delayed or not');
-SET tq.clock_offset = '50 minutes';
-SELECT is(pg_temp.pass(), '', 'defer: however long it is not claimed');
+SELECT is(pg_temp.pass('11 minutes'), 'delayed 1', 'defer: pendingTimeout does not apply to it, delayed or not');
+SELECT is(pg_temp.pass('50 minutes'), '', 'defer: however long it is not claimed');
 SELECT is(pg_temp.take('pend'), 0, 'defer: it can be claimed');
 ROLLBACK TO s;
 SELECT pg_temp.running(n, '{"policy": {"runTimeout": 1800}}') FROM unnest('{deferred,due,again,done}'::text[]) AS n;
 SELECT tq.defer_task(pg_temp.id(n), 0, w::interval) ->> 'state' FROM (VALUES ('deferred', '45 minutes'), ('due', '5 minutes'), ('again', '5 minutes'), ('done', '5 minutes')) AS v (n, w);
-SET tq.clock_offset = '15 minutes';
-SELECT is(pg_temp.pass(), 'delayed 3', 'defer: three are due');
+SELECT is(pg_temp.pass('15 minutes'), 'delayed 3', 'defer: three are due');
 SELECT pg_temp.take('again'), pg_temp.take('done');
 SELECT is(pg_temp.report('done', 'completed'), 'completed 5: scheduled>completed/completed', 'defer: one completes');
-SET tq.clock_offset = '29 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'defer: runTimeout counts from the first start: not yet');
-SET tq.clock_offset = '30 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 3', 'defer: runTimeout, of runs that are deferred, due, or running again');
+SELECT is(pg_temp.pass('29 minutes 30 seconds'), '', 'defer: runTimeout counts from the first start: not yet');
+SELECT is(pg_temp.pass('30 minutes'), 'run-timeout 3', 'defer: runTimeout, of runs that are deferred, due, or running again');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/run-timeout', 'defer: runTimeout, ' || n) FROM unnest('{deferred,due,again}'::text[]) AS n;
 SELECT is((SELECT count(*) FROM tq_internal.delayed) + (SELECT count(*) FROM tq_internal.pending), 0::bigint, 'defer: none is left to be claimed');
 ROLLBACK TO s;
 -- a deferred run that times out is retried like any other
 SELECT pg_temp.running('a', '{"policy": {"runTimeout": 600, "retryOn": ["run-timeout"], "retryBackoff": {"delay": 60}}}');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '30 minutes') ->> 'state';
-SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 1', 'defer: over while it is deferred');
+SELECT is(pg_temp.pass('10 minutes'), 'run-timeout 1', 'defer: over while it is deferred');
 SELECT is(pg_temp.look('a'), 'pending 4: scheduled>exception/run-timeout retry>pending', 'defer: and retried');
 SELECT is(pg_temp.wait('a'), interval '1 minute', 'defer: after the delay of a retry, not the rest of the other');
-SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.pass(), 'delayed 1', 'defer: which is due');
+SELECT is(pg_temp.pass('11 minutes'), 'delayed 1', 'defer: which is due');
 SELECT is(pg_temp.take('a'), 1, 'defer: it is the second run');
-SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), '', 'defer: with a time of its own');
+SELECT is(pg_temp.pass('20 minutes'), '', 'defer: with a time of its own');
 ROLLBACK TO s;
 
 -- a deferred run that is lost after it was claimed again; the budget has not changed
 SELECT pg_temp.running('a', '{"policy": {"lostRetries": 1, "retries": 2}}');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '1 minute') ->> 'state';
-SET tq.clock_offset = '1 minute';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('1 minute');
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.pass(), 'claim-expired 1', 'defer: claimed again, and lost');
+SELECT is(pg_temp.pass('21 minutes'), 'claim-expired 1', 'defer: claimed again, and lost');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.attempts('a'), 'pending 2: scheduled>exception/claim-expired retry>pending, 0 0', 'defer: it is retried like the first one');
 SELECT is(pg_temp.run('a') ? 'visibleAt', false, 'defer: its delay is not inherited');
 ROLLBACK TO s;
 
 -- attempt and budgets continue
-SELECT pg_temp.running('a', '{"policy": {"retries": 3, "retryBackoff": {"delay": 60, "kind": "exponential"}}}');
-SELECT pg_temp.report('a', 'worker-shutdown');
-SET tq.clock_offset = '1 minute';
-SELECT pg_temp.pass();
+SELECT pg_temp.resolved('a', 'worker-shutdown', '{"policy": {"retries": 3, "retryBackoff": {"delay": 60, "kind": "exponential"}}}');
+SELECT pg_temp.pass('1 minute');
 SELECT pg_temp.take('a');
 SELECT tq.defer_task(pg_temp.id('a'), 1, '1 minute') ->> 'state';
 SELECT is(pg_temp.attempts('a'), '0 1', 'defer: of a second attempt, which it stays');
-SET tq.clock_offset = '2 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('2 minutes');
 SELECT pg_temp.take('a');
 SELECT is(pg_temp.attempts('a'), '0 1', 'defer: also when it is claimed again');
 SELECT is(pg_temp.report('a', 'worker-shutdown'), 'pending 1: scheduled>exception/worker-shutdown retry>exception/worker-shutdown retry>pending', 'defer: and then retried');
 SELECT is(pg_temp.attempts('a') || ', ' || pg_temp.wait('a'), '0 1 2, 00:02:00', 'defer: as the third attempt, with its delay');
 ROLLBACK TO s;
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"lostRetries": 1, "claimTimeout": 600}}');
-SET tq.clock_offset = '10 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('10 minutes');
 SELECT pg_temp.take('a');
 SELECT tq.defer_task(pg_temp.id('a'), 1, '0') ->> 'state';
 SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
-SET tq.clock_offset = '20 minutes';
-SELECT pg_temp.pass();
+SELECT pg_temp.pass('20 minutes');
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/claim-expired', 'defer: does not reset lost runs');
 ROLLBACK TO s;
 
@@ -282,8 +260,7 @@ ROLLBACK TO s;
 SELECT pg_temp.create(n, jsonb_build_object('taskQueueId', 'test/q', 'priority', p)) FROM (VALUES (1, 'a', 'low'), (2, 'b', 'low'), (3, 'c', 'lowest')) AS v (i, n, p) ORDER BY i;
 SELECT is(pg_temp.claims('test/q', 1), 'a', 'defer: of three the first');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '1 minute') ->> 'state';
-SET tq.clock_offset = '1 minute';
-SELECT is(pg_temp.pass(), 'delayed 1', 'defer: it is due');
+SELECT is(pg_temp.pass('1 minute'), 'delayed 1', 'defer: it is due');
 SELECT is(pg_temp.claims('test/q'), 'b a c', 'defer: at the back of its priority');
 ROLLBACK TO s;
 

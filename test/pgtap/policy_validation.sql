@@ -1,9 +1,7 @@
 -- doc/spec/policy.md 2, 3, 10: invalid policies.  Each error is TQ400, its
 -- detail names the key, and nothing is created; not even the policy is stored.
 BEGIN;
-\ir helper.psql
 \ir policy.psql
-SELECT no_plan();
 
 -- A task with these overrides is refused because of that key.
 CREATE FUNCTION pg_temp.faulty(overrides jsonb, key text, description text) RETURNS SETOF text

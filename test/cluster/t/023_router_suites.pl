@@ -23,9 +23,6 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/../../t";
 use Tq;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_node('suites', 'max_connections = 50', 'fsync = off',
 	'max_worker_processes = 1', 'max_logical_replication_workers = 0');
