@@ -13,6 +13,7 @@
 #include "../../src/core/policy.h"
 #include "../../src/core/state.h"
 #include "../../src/core/types.h"
+#include "tap.h"
 
 #define S INT64_C(1000)              /* milliseconds */
 #define SECOND INT64_C(1000000)      /* microseconds */
@@ -22,17 +23,6 @@
 #define ALMOST_ONE 0.9999999999999999
 #define MAX_RUNS 50
 #define REASONS(r) (1u << (r))
-
-static int tests = 0;
-static int failures = 0;
-
-static void
-check(bool good, const char *what)
-{
-	tests++;
-	failures += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", tests, what);
-}
 
 static void
 check_is(int64_t got, int64_t wanted, const char *what)
@@ -753,6 +743,5 @@ main(void)
 	check_unique();
 	check_faults();
 	check_names();
-	printf("1..%d\n", tests);
-	return failures > 0;
+	return end_of_checks();
 }

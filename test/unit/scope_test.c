@@ -11,17 +11,7 @@
 #include <time.h>
 
 #include "../../src/core/scope.h"
-
-static int tests = 0;
-static int failures = 0;
-
-static void
-check(bool good, const char *what)
-{
-	tests++;
-	failures += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", tests, what);
-}
+#include "tap.h"
 
 /* Sorts and reduces, as the server does for a role. */
 static int
@@ -191,6 +181,5 @@ main(void)
 	check_sort();
 	check_random();
 	check_needs();
-	printf("1..%d\n", tests);
-	return failures > 0;
+	return end_of_checks();
 }

@@ -12,17 +12,7 @@
 #include "../../src/core/names.h"
 #include "../../src/core/state.h"
 #include "../../src/core/types.h"
-
-static int tests = 0;
-static int failures = 0;
-
-static void
-check(bool good, const char *what)
-{
-	tests++;
-	failures += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", tests, what);
-}
+#include "tap.h"
 
 /*
  * One letter per state, in the order unscheduled, pending, running, completed,
@@ -240,6 +230,5 @@ main(void)
 	check_reruns();
 	check_priorities();
 	check_exchanges();
-	printf("1..%d\n", tests);
-	return failures > 0;
+	return end_of_checks();
 }

@@ -13,17 +13,7 @@
 #include <time.h>
 
 #include "../../src/core/topic.h"
-
-static int tests = 0;
-static int failures = 0;
-
-static void
-check(bool good, const char *what)
-{
-	tests++;
-	failures += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", tests, what);
-}
+#include "tap.h"
 
 /* Memory of exactly the size that was asked for, so that the sanitizer sees. */
 static TqPattern *
@@ -347,6 +337,5 @@ main(void)
 	check_blocks();
 	check_long();
 	check_reuse();
-	printf("1..%d\n", tests);
-	return failures > 0;
+	return end_of_checks();
 }
