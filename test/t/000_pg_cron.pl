@@ -6,19 +6,9 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT new_cron_node);
 
-my $share = `pg_config --sharedir`;
-chomp $share;
-plan skip_all => 'pg_cron is not installed' unless -f "$share/extension/pg_cron.control";
-
-my $node = PostgreSQL::Test::Cluster->new('cron');
-$node->init;
-$node->append_conf('postgresql.conf', q{
-	shared_preload_libraries = 'pg_cron'
-	cron.use_background_workers = on
-});
-$node->start;
+my $node = new_cron_node();
 my $db = 'postgres';
 $node->safe_psql($db, 'CREATE EXTENSION pg_cron; CREATE EXTENSION tq');
 

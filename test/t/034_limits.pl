@@ -9,7 +9,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use Time::HiRes qw(time);
-use Tq;
+use Tq qw(:DEFAULT start finish);
 
 my $SOON = 8;    # a waiter looks by itself after 10 seconds
 my $db = 'postgres';
@@ -47,24 +47,6 @@ sub session
 
 	$session->set_query_timer_restart;
 	return $session;
-}
-
-sub start
-{
-	my ($session, $sql) = @_;
-
-	$session->{begun} = time;
-	$session->{kept} = $session->query_until(qr/^begun$/m, "\\echo begun\n$sql;\n\\echo ended\n") =~ s/.*^begun\n//msr;
-	return;
-}
-
-sub finish
-{
-	my ($session) = @_;
-	my $output = $session->{kept};
-
-	$output .= $session->query_until(qr/^ended$/m, '') if $output !~ /^ended$/m;
-	return $output =~ s/\n?^ended\n//mr;
 }
 
 sub is_woken

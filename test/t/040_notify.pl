@@ -5,7 +5,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib $FindBin::RealBin;
 use JSON::PP;
-use Tq;
+use Tq qw(:DEFAULT $published);
 
 my $node = new_node('notify', 'max_prepared_transactions = 5');
 my $db = 'postgres';
@@ -113,8 +113,7 @@ is("@ids", join(' ', sort { $a <=> $b } @ids), 'in the order of ids');
 my $late = listener('tq_task_failed');
 $id = task('b');
 run("SELECT tq.claim_work('q/b', 'g', 'w')");
-$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-	(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
+$node->poll_query_until($db, $published) or die 'not published';
 run_in($late, 'LISTEN tq_task_running');
 run("SELECT tq.report_failed('$id', 0)");
 is(notified($late), 'tq_task_failed task-failed b', 'LISTEN: receives what is published after it, and not what is published before');

@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 use POSIX ();
 use Time::HiRes qw(usleep);
 
@@ -368,10 +368,6 @@ note('the log begins with message ', $node->safe_psql($db, 'SELECT min(id) FROM 
 cmp_ok($between, '>', 0, 'between commit and publication, too');
 
 # ---- the end ----
-
-my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 append_to_file($stop, '');
 waitpid($_, 0) foreach @clients;

@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 use POSIX ();
 use Time::HiRes qw(usleep);
 
@@ -53,9 +53,6 @@ my $tools = q{
 	END $$;
 };
 my $publish = 'SELECT count(*) FROM tq.upkeep()';
-my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 my $last_id = 'SELECT max(last_id) FROM tq_internal.tick';
 
 $old->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(old quiet);

@@ -6,15 +6,12 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 use Time::HiRes qw(usleep);
 
 my $db = 'postgres';
 my $primary = new_node('primary', 'max_connections = 40', 'max_prepared_transactions = 5', 'shared_buffers = 32MB');
 
-my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 my $last_id = 'SELECT max(last_id) FROM tq_internal.tick';
 
 # ---- helpers ----

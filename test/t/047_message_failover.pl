@@ -7,15 +7,12 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 use File::Copy qw(copy);
 use Time::HiRes qw(usleep);
 
 my $db = 'postgres';
 my $epoch = 2**40;
-my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 # ---- helpers ----
 

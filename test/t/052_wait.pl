@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT start finish);
 use Time::HiRes qw(time usleep);
 
 my $SOON = 8;
@@ -40,27 +40,7 @@ sub leave
 	return;
 }
 
-# Begin a statement that may take its time.
-sub start
-{
-	my ($session, $sql) = @_;
-
-	$session->{begun} = time;
-	$session->{kept} = $session->query_until(qr/^begun$/m, "\\echo begun\n$sql;\n\\echo ended\n") =~ s/.*^begun\n//msr;
-	return;
-}
-
-# Its output, once it has ended.
-sub finish
-{
-	my ($session) = @_;
-	my $output = $session->{kept};
-
-	$output .= $session->query_until(qr/^ended$/m, '') if $output !~ /^ended$/m;
-	return $output =~ s/\n?^ended\n//mr;
-}
-
-# The same, of one that must have been woken: what it got, and whether it was.
+# The output of one that must have been woken: what it got, and whether it was.
 sub is_woken
 {
 	my ($session, $expected, $what) = @_;
@@ -92,6 +72,15 @@ sub asleep
 	  || die "there are not $n sleepers";
 }
 
+# Begin a statement in which the session sleeps; $n do then.
+sub start_waiting
+{
+	my ($n, $session, $sql) = @_;
+
+	start($session, $sql);
+	return asleep($n);
+}
+
 # A session that waits, and sleeps already; $n do then.
 sub waiter
 {
@@ -100,8 +89,7 @@ sub waiter
 
 	$session->{pid} = $session->query_safe('SELECT pg_backend_pid()');
 	$session->query_safe($option{first}) if $option{first};
-	start($session, $sql);
-	asleep($n);
+	start_waiting($n, $session, $sql);
 	return $session;
 }
 
@@ -179,10 +167,8 @@ is_woken($other, 'other', 'which is woken by a task of its queue');
 
 # One that was woken in vain keeps its place in the wait queue.  Its clock is a day ahead,
 # so that the first task is past its deadline.
-start($a, "SET tq.clock_offset = '1 day'; " . claim('a') . "; RESET tq.clock_offset");
-asleep(1);
-start($b, claim('b'));
-asleep(2);
+start_waiting(1, $a, "SET tq.clock_offset = '1 day'; " . claim('a') . "; RESET tq.clock_offset");
+start_waiting(2, $b, claim('b'));
 $sleeps = sleeps_of($a->{pid});
 new_task("deadline => '1 hour'");
 SKIP:
@@ -199,8 +185,7 @@ is_woken($b, 'b', 'and the other is next');
 clear();
 
 # The task is locked when its waiter claims, and unlocked then.
-start($a, claim('a'));
-asleep(1);
+start_waiting(1, $a, claim('a'));
 $sleeps = sleeps_of($a->{pid});
 kill 'STOP', $a->{pid};
 new_task();
@@ -224,22 +209,19 @@ foreach my $end (qw(COMMIT ROLLBACK))
 	my $required = new_task();
 
 	$b->query_safe("BEGIN; SELECT tq.enqueue('p/after', dependencies => ARRAY['$required']::tq.slugid[])");
-	start($a, claim('a'));
-	asleep(1);
+	start_waiting(1, $a, claim('a'));
 	$b->query_safe($end);
 	is_woken($a, 'a', "a task that was required, $end");
 }
 clear();
 
 # A waiter takes as much as it asked for.
-start($a, claim('a', tasks => 10));
-asleep(1);
+start_waiting(1, $a, claim('a', tasks => 10));
 $node->safe_psql($db, "DO \$\$ BEGIN FOR i IN 1 .. 4 LOOP PERFORM tq.enqueue('p/w'); END LOOP; END \$\$");
 is_woken($a, "a\na\na\na", 'several at once');
 
 # Savepoints and blocks of PL/pgSQL that fail.
-start($a, 'BEGIN; SAVEPOINT s; ' . claim('a') . '; ROLLBACK TO s; ' . claim('a', wait => '1 s') . '; COMMIT');
-asleep(1);
+start_waiting(1, $a, 'BEGIN; SAVEPOINT s; ' . claim('a') . '; ROLLBACK TO s; ' . claim('a', wait => '1 s') . '; COMMIT');
 new_task();
 is_woken($a, "a\na", 'what a savepoint claimed and gave back is claimed again');
 start($a, q{DO $$ BEGIN
@@ -251,8 +233,7 @@ start($a, q{DO $$ BEGIN
 	PERFORM tq.claim_work('p/w', 'g', 'a', wait => '60 s');
 END $$; SELECT 'done'});
 asleep(1);
-start($b, claim('b'));
-asleep(2);
+start_waiting(2, $b, claim('b'));
 $sleeps = sleeps_of($a->{pid}) // 0;
 $node->safe_psql($db, "SELECT pg_cancel_backend($a->{pid})");
 SKIP:
@@ -290,8 +271,7 @@ foreach my $case (
 	my ($name, $sql, $message) = @$case;
 
 	$a = waiter(1, claim('a'));
-	start($b, claim('b'));
-	asleep(2);
+	start_waiting(2, $b, claim('b'));
 	kill 'STOP', $a->{pid};
 	new_task();
 	$node->safe_psql($db, sprintf($sql, $a->{pid}));
@@ -307,8 +287,7 @@ $a = waiter(1, q{DO $$ BEGIN PERFORM tq.claim_work('p/w', 'g', 'a', wait => '60 
 	EXCEPTION WHEN query_canceled THEN PERFORM pg_advisory_lock(1); END $$}, first => "SET statement_timeout = '3 s'");
 kill 'STOP', $a->{pid};
 $c->query_safe('SELECT pg_advisory_lock(1)');
-start($b, claim('b'));
-asleep(2);
+start_waiting(2, $b, claim('b'));
 new_task();
 usleep(10_000) until time - $a->{begun} > 3.1;
 kill 'CONT', $a->{pid};
@@ -319,8 +298,7 @@ $a->query_safe('RESET statement_timeout; SELECT pg_advisory_unlock_all()');
 
 # The client is gone: the session ends before it claims.
 my $gone = waiter(1, claim('gone'));
-start($b, claim('b'));
-asleep(2);
+start_waiting(2, $b, claim('b'));
 $gone->{run}->signal('KILL');
 eval { $gone->{run}->finish };
 new_task();
@@ -332,8 +310,7 @@ ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity WHER
 foreach my $interval ('0', '1h')
 {
 	$a->query_safe("SET client_connection_check_interval = '$interval'");
-	start($a, claim('a') . '; SHOW client_connection_check_interval');
-	asleep(1);
+	start_waiting(1, $a, claim('a') . '; SHOW client_connection_check_interval');
 	new_task();
 	is_woken($a, "a\n$interval", "client_connection_check_interval = $interval");
 }
@@ -342,10 +319,8 @@ $a->query_safe('RESET client_connection_check_interval');
 # A worker in quarantine waits for its whole time, gets nothing, and delays no
 # other worker.
 $node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'q'); SELECT tq.quarantine_worker('p/w', 'g', 'q', now() + interval '1 hour', 'test')");
-start($a, claim('q', wait => '3 s'));
-asleep(1);
-start($b, claim('b'));
-asleep(2);
+start_waiting(1, $a, claim('q', wait => '3 s'));
+start_waiting(2, $b, claim('b'));
 new_task();
 is_woken($b, 'b', 'a worker in quarantine is passed over');
 new_task();
@@ -353,10 +328,8 @@ is(finish($a), '', 'and gets nothing');
 cmp_ok(time - $a->{begun}, '>=', 3, 'in all its time');
 clear();
 # Quarantine begins while it sleeps.
-start($c, claim('c', wait => '30 s'));
-asleep(1);
-start($b, claim('b'));
-asleep(2);
+start_waiting(1, $c, claim('c', wait => '30 s'));
+start_waiting(2, $b, claim('b'));
 $node->safe_psql($db, "SELECT tq.quarantine_worker('p/w', 'g', 'c', now() + interval '1 hour', 'test')");
 new_task();
 is_woken($b, 'b', 'also one that has come into it since');
@@ -367,18 +340,15 @@ is_woken($c, 'c', 'and is served once it is out of it');
 # ---- what wakes ----
 
 # A queue that is not used yet: a waiter does not block the session that creates it.
-start($a, claim('n', queue => 'p/new'));
-asleep(1);
+start_waiting(1, $a, claim('n', queue => 'p/new'));
 $node->safe_psql($db, "SET statement_timeout = '5 s'; SELECT tq.enqueue('p/new')");
 is_woken($a, 'n', 'the first task of a new queue');
-start($a, claim('n', queue => 'p/newer'));
-asleep(1);
+start_waiting(1, $a, claim('n', queue => 'p/newer'));
 $node->safe_psql($db, "SELECT FROM tq.claim_work('p/newer', 'g', 'x')");
 $node->safe_psql($db, "SELECT tq.enqueue('p/newer')");
 is_woken($a, 'n', 'a queue that became known without a task');
 
-start($a, claim('d'));
-asleep(1);
+start_waiting(1, $a, claim('d'));
 my $parent = $node->safe_psql($db, "SELECT tq.enqueue('p/parent')");
 new_task("dependencies => ARRAY['$parent']::tq.slugid[]");
 asleep(1);
@@ -393,13 +363,11 @@ $node->safe_psql($db, "SELECT tq.report_completed('$id', 1)");
 
 $id = new_task();
 $node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'x')");
-start($a, claim('r'));
-asleep(1);
+start_waiting(1, $a, claim('r'));
 $node->safe_psql($db, "SELECT tq.report_exception('$id', 0, 'worker-shutdown')");
 is_woken($a, 'r', 'the retry after worker-shutdown');
 $node->safe_psql($db, "SELECT tq.report_failed('$id', 1)");
-start($a, claim('r'));
-asleep(1);
+start_waiting(1, $a, claim('r'));
 $node->safe_psql($db, "SELECT tq.rerun_task('$id')");
 is_woken($a, 'r', 'a rerun');
 
@@ -408,8 +376,7 @@ new_task();
 $node->safe_psql($db, q{WITH p AS (DELETE FROM tq_internal.pending RETURNING *)
 	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT clock_timestamp() + '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM p});
-start($a, claim('l'));
-asleep(1);
+start_waiting(1, $a, claim('l'));
 $node->safe_psql($db, "SET tq.clock_offset = '2 hours'; SELECT tq.upkeep()");
 is_woken($a, 'l', 'a delayed run that is due');
 clear();
@@ -417,8 +384,7 @@ clear();
 # Rows that a restore, or a DBA, writes.
 new_task();
 $node->safe_psql($db, 'CREATE TABLE spare AS SELECT * FROM tq_internal.pending; DELETE FROM tq_internal.pending');
-start($a, claim('i'));
-asleep(1);
+start_waiting(1, $a, claim('i'));
 $node->safe_psql($db, 'INSERT INTO tq_internal.pending SELECT * FROM spare; DROP TABLE spare');
 is_woken($a, 'i', 'a row that is written by hand');
 clear();
@@ -471,8 +437,7 @@ $begun = time;
 start($a, call('p/w', '200 ms') . "; SELECT 'over'");
 is(finish($a), 'over', 'wait_for_work ends when the time is over');
 cmp_ok(time - $begun, '>=', 0.2, 'not before');
-start($a, call('p/called') . "; SELECT 'woken'");
-asleep(1);
+start_waiting(1, $a, call('p/called') . "; SELECT 'woken'");
 is($node->safe_psql($db, "SELECT num_nonnulls(backend_xmin, backend_xid) $sleepers"),
 	0, 'wait_for_work holds no snapshot and no transaction id');
 is($node->safe_psql($db, "SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation WHERE relnamespace = 'tq_internal'::regnamespace AND pid = $a->{pid}"),
@@ -484,8 +449,7 @@ is_woken($a, 'there', 'there is one already');
 
 # What it was woken for, it claims; and if it never does, the next is woken.
 $a = waiter(1, call('p/w'));
-start($b, claim('b'));
-asleep(2);
+start_waiting(2, $b, claim('b'));
 $sleeps = sleeps_of($b->{pid});
 new_task();
 is_woken($a, '', 'the longest waiter is woken, however it waits');
@@ -495,8 +459,7 @@ leave($a);
 ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $a->{pid}"), 'then it ends');
 is_undisturbed($b, $sleeps, 'and has nothing to be passed on');
 $a = waiter(2, call('p/w'));
-start($c, claim('c'));
-asleep(3);
+start_waiting(3, $c, claim('c'));
 new_task();
 is_woken($b, 'b', 'the one that has waited longer');
 new_task();
@@ -504,17 +467,14 @@ is_woken($a, '', 'then the caller of wait_for_work');
 leave($a);
 is_woken($c, 'c', 'which ends without a claim: the next has it');
 $a = waiter(1, call('p/w'));
-start($b, claim('b'));
-asleep(2);
+start_waiting(2, $b, claim('b'));
 new_task();
 finish($a);
 start($a, call('p/other', '1 s'));
 is_woken($b, 'b', 'one that waits for another queue then passes it on');
 finish($a);
-start($a, call('p/w'));
-asleep(1);
-start($b, claim('b'));
-asleep(2);
+start_waiting(1, $a, call('p/w'));
+start_waiting(2, $b, claim('b'));
 kill 'STOP', $a->{pid};
 new_task();
 $node->safe_psql($db, "SELECT pg_cancel_backend($a->{pid})");
@@ -552,8 +512,7 @@ $low->query_safe(q{
 	CREATE OPERATOR low.= (LEFTARG = text, RIGHTARG = text, FUNCTION = low.trap);
 	CREATE TABLE low.queue (id int, task_queue_id text);
 	SET search_path = low, pg_catalog});
-start($low, call('p/low') . '; SELECT current_user, current_schema');
-asleep(1);
+start_waiting(1, $low, call('p/low') . '; SELECT current_user, current_schema');
 is($node->safe_psql($db, "SELECT usename $sleepers"), 'low', 'it waits as the caller');
 $node->safe_psql($db, "SELECT tq.enqueue('p/low')");
 is_woken($low, 'low|low', 'a caller without rights on the tables; its rights and path are its own afterwards');
@@ -662,8 +621,7 @@ $node->safe_psql($db, "COMMIT PREPARED 'p'");
 is_woken($a, 'p', 'COMMIT PREPARED of a task');
 new_task();
 $node->safe_psql($db, "BEGIN; SELECT FROM tq.claim_work('p/w', 'g', 'x'); PREPARE TRANSACTION 'p'");
-start($a, claim('p'));
-asleep(1);
+start_waiting(1, $a, claim('p'));
 $node->safe_psql($db, "ROLLBACK PREPARED 'p'");
 is_woken($a, 'p', 'ROLLBACK PREPARED of a claim');
 clear();
@@ -677,12 +635,10 @@ $node->start;
 $a = waiter(1, claim('a'));
 new_task();
 is_woken($a, 'a', 'claim_work without preload');
-start($a, claim('a', queue => 'p/late'));
-asleep(1);
+start_waiting(1, $a, claim('a', queue => 'p/late'));
 $node->safe_psql($db, "SELECT tq.enqueue('p/late')");
 is_woken($a, 'a', 'also of a new queue');
-start($a, call('p/w'));
-asleep(1);
+start_waiting(1, $a, call('p/w'));
 new_task();
 is_woken($a, '', 'wait_for_work without preload');
 clear();

@@ -7,14 +7,11 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 use Time::HiRes qw(time usleep);
 
 my $db = 'postgres';
 my $last_tick = 'SELECT max(last_id) FROM tq_internal.tick';
-my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 # The database commits locally, so that the publisher, the clients of this test
 # and the rest of maintenance do not wait: each id still has to.

@@ -14,10 +14,17 @@ BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 60; }
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 our @EXPORT = (qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
 	  enqueue state_of wait_state lateness wait_past_deadline violations),
 	@Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
+our @EXPORT_OK = qw(new_cron_node $published start finish);
+
+# Whether all committed messages are published.
+our $published = q{
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 # A server that has tq in shared_preload_libraries, started.
 sub new_node
@@ -28,6 +35,23 @@ sub new_node
 	$node->init(allows_streaming => 1);
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'tq'");
 	$node->append_conf('postgresql.conf', $_) foreach @conf;
+	$node->start;
+	return $node;
+}
+
+# A server that has pg_cron in place of tq, started; without pg_cron the test is skipped.
+sub new_cron_node
+{
+	my (@conf) = @_;
+	my $share = `pg_config --sharedir`;
+	my $node;
+
+	chomp $share;
+	plan skip_all => 'pg_cron is not installed' unless -f "$share/extension/pg_cron.control";
+	$node = PostgreSQL::Test::Cluster->new('cron');
+	$node->init;
+	$node->append_conf('postgresql.conf', $_)
+	  foreach "shared_preload_libraries = 'pg_cron'", 'cron.use_background_workers = on', @conf;
 	$node->start;
 	return $node;
 }
@@ -115,6 +139,26 @@ sub wait_past_deadline
 
 	return $node->poll_query_until($db,
 		"SELECT clock_timestamp() > (tq.status('$id') ->> 'deadline')::timestamptz");
+}
+
+# Begin a statement of a background session, which may take its time.
+sub start
+{
+	my ($session, $sql) = @_;
+
+	$session->{begun} = time;
+	$session->{kept} = $session->query_until(qr/^begun$/m, "\\echo begun\n$sql;\n\\echo ended\n") =~ s/.*^begun\n//msr;
+	return;
+}
+
+# Its output, once it has ended.
+sub finish
+{
+	my ($session) = @_;
+	my $output = $session->{kept};
+
+	$output .= $session->query_until(qr/^ended$/m, '') if $output !~ /^ended$/m;
+	return $output =~ s/\n?^ended\n//mr;
 }
 
 # Invariants of the tables; returns '' if all hold.  Functions that the query calls see
