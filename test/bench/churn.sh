@@ -5,21 +5,6 @@
 # and completes it, on a backlog of 1,000, while a transaction with a snapshot
 # is open, so that nothing dead can be vacuumed away.
 
-# Opens a transaction in the background, which holds a snapshot until its input
-# ends.
-hold_snapshot() {
-	coproc snapshot { psql -XqAt -v ON_ERROR_STOP=1; }
-	echo 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class;' >&"${snapshot[1]}"
-	read -r -u "${snapshot[0]}" _
-}
-
-release_snapshot() {
-	local pid=$snapshot_PID
-	echo 'COMMIT;' >&"${snapshot[1]}"
-	eval "exec ${snapshot[1]}>&-"
-	wait "$pid"
-}
-
 # churn WHAT SECONDS EVERY: a run; its rates, one for each so many seconds, are in
 # $work/churn.
 churn() {

@@ -309,3 +309,18 @@ autovacuum() {
 		FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace::regnamespace::text !~ '^pg_|^information_schema'
 		LOOP EXECUTE format('ALTER TABLE %s $change', name); END LOOP; END \$\$"
 }
+
+# Opens a transaction in the background, which holds a snapshot until its input
+# ends.
+hold_snapshot() {
+	coproc snapshot { psql -XqAt -v ON_ERROR_STOP=1; }
+	echo 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class;' >&"${snapshot[1]}"
+	read -r -u "${snapshot[0]}" _
+}
+
+release_snapshot() {
+	local pid=$snapshot_PID
+	echo 'COMMIT;' >&"${snapshot[1]}"
+	eval "exec ${snapshot[1]}>&-"
+	wait "$pid"
+}

@@ -31,20 +31,6 @@ timers_fresh() {
 
 timers_fill() { PGOPTIONS="$PGOPTIONS -c synchronous_commit=off" sql "SELECT timers.$1" >/dev/null; }
 
-# Opens a transaction that holds a snapshot until it is released.
-timers_hold() {
-	coproc holder { psql -XqAt -v ON_ERROR_STOP=1; }
-	echo 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class;' >&"${holder[1]}"
-	read -r -u "${holder[0]}" _
-}
-
-timers_release() {
-	local pid=$holder_PID
-	echo 'COMMIT;' >&"${holder[1]}"
-	eval "exec ${holder[1]}>&-"
-	wait "$pid"
-}
-
 # In so many seconds from now.
 due_in() { sql "SELECT date_trunc('milliseconds', clock_timestamp() + interval '$1 s')"; }
 
@@ -129,10 +115,10 @@ part_timers() {
 		timers_fill "delays($n, clock_timestamp() + interval '3 h', '10 min')" && sql "VACUUM ANALYZE $timer_tables" || exit
 	turn_cost full && busy_cost full || exit
 	timers_fresh || exit
-	timers_hold
+	hold_snapshot
 	taken dead "$n" "claims($n, 1, clock_timestamp() + interval '2 days', '0', true)"
 	turn_cost dead && busy_cost dead || exit
-	timers_release
+	release_snapshot
 
 	for ((round = 0; round < rounds; round++)); do
 		timers_fresh && taken one "$few" "claims($few, 1, clock_timestamp() + interval '2 days', '0', true)" || exit
