@@ -3,9 +3,7 @@
 BEGIN;
 \ir policy.psql
 
--- The bucket of an id that is made there.
-CREATE FUNCTION pg_temp.at(bucket int) RETURNS tq.slugid LANGUAGE sql AS $$ SELECT tq_internal.slugid_in_bucket(bucket) $$;
--- An id as above, in a bucket.
+-- The id of a name, in a bucket.
 CREATE FUNCTION pg_temp.id(name text, bucket int) RETURNS tq.slugid LANGUAGE sql IMMUTABLE AS $$
 	SELECT overlay(overlay(overlay(md5(name) PLACING '4' FROM 13 FOR 1) PLACING '8' FROM 17 FOR 1) PLACING lpad(to_hex(bucket), 4, '0') FROM 29)::uuid::tq.slugid
 $$;
