@@ -12,7 +12,6 @@
 
 peers=()				# those that are there, of graphile, pgboss and pgq
 peers_node=''			# the node that runs them
-peers_before=2026-11-21	# what they depend on is as it was then
 
 has_peer() { [[ " ${peers[*]} " == *" $1 "* ]]; }
 
@@ -87,16 +86,16 @@ pgq_ticker_stop() { [ ! -f "$work/pgqd.pid" ] || pgqd -q -k "$work/pgqd.ini" || 
 
 # ---- graphile-worker and pg-boss ----
 
-# Puts them, as package.json says, into $work/npm, and keeps them in .build of the
-# tree; fails if it cannot.
+# Puts them, as package-lock.json says, into $work/npm, and keeps them in .build
+# of the tree; fails if it cannot.
 peers_npm() {
 	local dir=$work/npm key kept new=$work/npm.tar.gz
-	key=$({ cat "$bench"/peers/package.json; echo "$peers_before"; } | sha256sum | cut -c 1-12)
+	key=$(cat "$bench"/peers/package*.json | sha256sum | cut -c 1-12)
 	kept=$tq_root/.build/bench-npm-$(uname -m)-$key.tar.gz
 	mkdir -p "$dir" && cp "$bench"/peers/*.json "$bench"/peers/*.mjs "$dir"
 	if ! { [ -f "$kept" ] && tar -C "$dir" -xzmf "$kept"; } 2>/dev/null; then
-		(cd "$dir" && timeout 600 npm install --before="$peers_before" --no-package-lock --cache "$work/npm-cache" \
-			--ignore-scripts --no-audit --no-fund --no-update-notifier) >"$work/npm.log" 2>&1 || return
+		(cd "$dir" && timeout 600 npm ci --cache "$work/npm-cache" --ignore-scripts --no-audit --no-fund \
+			--no-update-notifier) >"$work/npm.log" 2>&1 || return
 		tar -C "$dir" -czf "$new" node_modules && tq_keep "$new" "$kept"
 	fi
 	peers_node=$(command -v node)
