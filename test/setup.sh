@@ -578,7 +578,7 @@ tq_build() {
 	tq_copy_server || tq_die 'the server could not be copied'
 	key=$(tq_build_key) kept=$tq_root/.build/$key.tar
 	if ! { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP/src" -xmf - <"$kept"; } 2>/dev/null; then
-		tq_log "$TQ_TMP/build.log" tq_make -s -j"$(nproc)" COPT="$tq_strict" || tq_die 'the build failed'
+		tq_log "$TQ_TMP/build.log" tq_make -s -j"$(nproc)" COPT="-pipe $tq_strict" || tq_die 'the build failed'
 		tq_keep_build "$kept"
 	fi
 	tq_log "$TQ_TMP/install.log" tq_make install || tq_die 'make install failed'
