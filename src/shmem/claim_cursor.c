@@ -296,7 +296,7 @@ lower_tracked(int what, SubTransactionId since)
 			LWLockRelease(lock);
 		}
 	}
-	/* Then all cursors of this database begin anew. */
+	/* Then all cursors of this database start from the beginning. */
 	if (all_tracked_by >= since)
 		tq_lru_free_database(&cursors);
 }
