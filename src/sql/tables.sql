@@ -4,7 +4,7 @@
 -- The state of a task follows from the table that has a row for it: an
 -- unresolved task has either a row in unscheduled, in pending or in delayed, or
 -- a last run that is running; a resolved task has a last run that is resolved.
--- A transition locks that row.  Numbers of states and reasons: src/tq.h.
+-- A transition locks that row.  Numbers of states and reasons: src/core/types.h.
 -- ---------------------------------------------------------------------------
 
 -- Task ids, task group ids and positions in a queue come from one sequence, so
@@ -243,7 +243,7 @@ CREATE TABLE tq_internal.gate_member (
 	queue int NOT NULL,
 	kind smallint NOT NULL,			-- of task_key
 	key text COLLATE "C" NOT NULL,
-	state smallint NOT NULL,		-- src/storage/gate_table.h
+	state smallint NOT NULL,		-- src/storage/tasks.h
 	priority smallint NOT NULL,		-- 0 where only the order of creation counts
 	task bigint NOT NULL,
 	PRIMARY KEY (task, kind)
@@ -290,7 +290,7 @@ COMMENT ON TABLE tq_internal.claim_timer IS 'claim timers, when to check whether
 CREATE TABLE tq_internal.timer (
 	due timestamptz NOT NULL,
 	seq bigint NOT NULL DEFAULT nextval('tq_internal.id_seq'),
-	kind smallint NOT NULL,			-- src/store.h
+	kind smallint NOT NULL,			-- src/storage/tasks.h
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (kind, due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
@@ -317,7 +317,7 @@ CREATE TABLE tq_internal.postponed (
 	origin timestamptz NOT NULL,	-- due time of the timer that caused the step
 	since timestamptz NOT NULL,
 	failures int NOT NULL,
-	step text NOT NULL,				-- src/bgworker/maintenance.h
+	step text NOT NULL,				-- src/bgworker/bgworker.h
 	error text NOT NULL,
 	PRIMARY KEY (task, step)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
@@ -336,7 +336,7 @@ CREATE TABLE tq_internal.dead_letter (
 	queue int NOT NULL,
 	failed_at timestamptz NOT NULL,
 	seq bigint NOT NULL,			-- order of writing
-	reason smallint NOT NULL,		-- src/tq.h
+	reason smallint NOT NULL,		-- src/core/types.h
 	error jsonb,
 	definition jsonb NOT NULL,
 	runs jsonb NOT NULL
@@ -350,7 +350,7 @@ CREATE TABLE tq_internal.artifact (
 	expires timestamptz NOT NULL,
 	content_length bigint,
 	run_id smallint NOT NULL,
-	storage_type smallint NOT NULL,	-- src/tq.h
+	storage_type smallint NOT NULL,	-- src/core/types.h
 	present bool NOT NULL,			-- false: an object that is not finished
 	name text COLLATE "C" NOT NULL,
 	content_type text NOT NULL,
@@ -450,7 +450,7 @@ CREATE TRIGGER stamp_message BEFORE INSERT ON tq_internal.message
 
 CREATE TABLE tq_internal.binding (
 	channel text NOT NULL,
-	exchange smallint NOT NULL,		-- src/tq.h
+	exchange smallint NOT NULL,		-- src/core/types.h
 	pattern text NOT NULL,
 	PRIMARY KEY (channel, exchange, pattern)
 );
