@@ -22,13 +22,17 @@ extern TqSlug tq_arg_after(FunctionCallInfo fcinfo, int n);
 extern int tq_arg_max(FunctionCallInfo fcinfo, int n);
 extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
 					  int min, int max);
-extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
 extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
 								const char *name);
-extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_named_queue(FunctionCallInfo fcinfo, int n,
 								const char *name);
+
+#define tq_arg_run_id(fcinfo, n)                                              \
+	tq_arg_int(fcinfo, n, "run_id", 0, PG_INT32_MAX)
+#define tq_arg_task_queue_id(fcinfo, n)                                       \
+	tq_arg_named_queue(fcinfo, n, "task_queue_id")
+
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
 extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
@@ -51,7 +55,6 @@ pg_noreturn extern void tq_error_null_element(const char *name, int element);
 
 extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
-extern Datum tq_slug_datum(const TqSlug *slug);
 extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
 							  const char *detail, const char *hint);
 

@@ -38,20 +38,20 @@ tq_error_null_element(const char *name, int element)
 					errhint("Leave the element out.")));
 }
 
-/* Returns an argument that must not be NULL. */
-static Datum
-get(FunctionCallInfo fcinfo, int n, const char *name)
-{
-	if (PG_ARGISNULL(n))
-		tq_error_null(name);
-	return PG_GETARG_DATUM(n);
-}
+/* Raises TQ400 if an argument is NULL. */
+#define REFUSE_NULL(n, name)                                                  \
+	do                                                                        \
+	{                                                                         \
+		if (PG_ARGISNULL(n))                                                  \
+			tq_error_null(name);                                              \
+	} while (0)
 
 /* Returns a slugid argument. */
 const TqSlug *
 tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	return DatumGetTqSlugP(get(fcinfo, n, name));
+	REFUSE_NULL(n, name);
+	return PG_GETARG_TQ_SLUG_P(n);
 }
 
 /*
@@ -70,8 +70,10 @@ tq_arg_after(FunctionCallInfo fcinfo, int n)
 int
 tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 {
-	int value = DatumGetInt32(get(fcinfo, n, name));
+	int value;
 
+	REFUSE_NULL(n, name);
+	value = PG_GETARG_INT32(n);
 	if (value < min || value > max)
 		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 						errmsg("%s is out of range", name),
@@ -88,18 +90,12 @@ tq_arg_max(FunctionCallInfo fcinfo, int n)
 	return tq_arg_int(fcinfo, n, "max", 1, PAGE_MAX);
 }
 
-/* Returns the argument "run_id". */
-int
-tq_arg_run_id(FunctionCallInfo fcinfo, int n)
-{
-	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT32_MAX);
-}
-
 /* Returns a text argument. */
 char *
 tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	return TextDatumGetCString(get(fcinfo, n, name));
+	REFUSE_NULL(n, name);
+	return TextDatumGetCString(PG_GETARG_DATUM(n));
 }
 
 /* Returns the argument "worker_group" or "worker_id". */
@@ -119,43 +115,39 @@ tq_arg_named_queue(FunctionCallInfo fcinfo, int n, const char *name)
 	return tq_task_queue_id(name, tq_arg_text(fcinfo, n, name));
 }
 
-/* Returns the argument "task_queue_id". */
-char *
-tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
-{
-	return tq_arg_named_queue(fcinfo, n, "task_queue_id");
-}
-
 /* Returns a jsonb argument. */
 Jsonb *
 tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	return DatumGetJsonbP(get(fcinfo, n, name));
+	REFUSE_NULL(n, name);
+	return PG_GETARG_JSONB_P(n);
 }
 
 /* Returns an interval argument. */
 Interval *
 tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	return DatumGetIntervalP(get(fcinfo, n, name));
+	REFUSE_NULL(n, name);
+	return PG_GETARG_INTERVAL_P(n);
 }
 
 /* Returns the arguments "deadline", which may be NULL, and "downstream". */
 TqRepairHow
 tq_arg_repair(FunctionCallInfo fcinfo, int deadline, int downstream)
 {
+	REFUSE_NULL(downstream, "downstream");
 	return (TqRepairHow){.deadline = PG_ARGISNULL(deadline)
 										 ? NULL
 										 : PG_GETARG_INTERVAL_P(deadline),
-						 .downstream = DatumGetBool(
-							 get(fcinfo, downstream, "downstream"))};
+						 .downstream = PG_GETARG_BOOL(downstream)};
 }
 
 /* Returns an array argument. */
 ArrayType *
 tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	return DatumGetArrayTypeP(get(fcinfo, n, name));
+	REFUSE_NULL(n, name);
+	return PG_GETARG_ARRAYTYPE_P(n);
 }
 
 /* Raises TQ400 if a call has more elements than tq.max_batch allows. */
@@ -300,9 +292,13 @@ int64
 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 {
 	Interval *span = tq_arg_interval(fcinfo, n, "wait");
-	TimestampTz now = tq_clock_now();
-	TimestampTz until = tq_clock_add_interval(now, span);
+	TimestampTz now;
+	TimestampTz until;
 
+	if (span->time == 0 && span->day == 0 && span->month == 0)
+		return 0;
+	now = tq_clock_now();
+	until = tq_clock_add_interval(now, span);
 	if (until < now || until > tq_clock_add_ms(now, max))
 		ereport(
 			ERROR,
@@ -348,11 +344,4 @@ tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t)
 {
 	values[column] = TimestampTzGetDatum(t);
 	nulls[column] = t == 0;
-}
-
-/* Returns a slugid as a Datum that points to it. */
-Datum
-tq_slug_datum(const TqSlug *slug)
-{
-	return PointerGetDatum(slug);
 }

@@ -748,7 +748,7 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 	TqState state = n == 0 || runs[n - 1].is_left ? TQ_STATE_UNSCHEDULED
 												  : runs[n - 1].run.state;
 	Jsonb *result = n == 0 ? NULL : tq_detail_result(&runs[n - 1].run);
-	Datum values[3] = {tq_slug_datum(&task->task_id),
+	Datum values[3] = {PointerGetDatum(&task->task_id),
 					   CStringGetTextDatum(tq_state_name(state)),
 					   PointerGetDatum(result)};
 	bool nulls[3] = {false, false, result == NULL};
@@ -782,7 +782,7 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 			put_dependency(rsinfo, &required);
 		else
 		{
-			Datum values[3] = {tq_slug_datum(slug),
+			Datum values[3] = {PointerGetDatum(slug),
 							   CStringGetTextDatum("missing"), (Datum) 0};
 			bool nulls[3] = {false, false, true};
 
@@ -812,7 +812,7 @@ static void
 put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
 		   Jsonb *other)
 {
-	Datum values[3] = {tq_slug_datum(&task->task_id), JsonbPGetDatum(value),
+	Datum values[3] = {PointerGetDatum(&task->task_id), JsonbPGetDatum(value),
 					   JsonbPGetDatum(other)};
 	bool nulls[3] = {false, false, false};
 

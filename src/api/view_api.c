@@ -59,7 +59,7 @@ show_task(FunctionCallInfo fcinfo, const char *query)
 	tq_require_read("status", task_id);
 	(void) tq_task_get(task_id);
 	put_rows(fcinfo, query, 1, tq_catalog_slugid_type(),
-			 tq_slug_datum(task_id));
+			 PointerGetDatum(task_id));
 	tq_call_end();
 	return (Datum) 0;
 }

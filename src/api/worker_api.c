@@ -103,7 +103,7 @@ static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 {
 	memset(nulls, 0, sizeof(bool) * 7);
-	values[0] = tq_slug_datum(&claim->task_id);
+	values[0] = PointerGetDatum(&claim->task_id);
 	values[1] = Int32GetDatum(claim->run_id);
 	values[2] = CStringGetTextDatum(claim->worker_group);
 	values[3] = CStringGetTextDatum(claim->worker_id);
@@ -114,24 +114,14 @@ fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 	nulls[6] = claim->credentials == NULL;
 }
 
-static void
-put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
-{
-	Datum values[7];
-	bool nulls[7];
-
-	fill_claim(claim, values, nulls);
-	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
-}
-
 /*
  * Raises TQ400 for a wait in a transaction that has a single snapshot, because
  * no change would become visible to it.
  */
 static void
-check_isolation(int64 wait_ms)
+check_isolation(void)
 {
-	if (wait_ms > 0 && IsolationUsesXactSnapshot())
+	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("cannot wait under this isolation level"),
@@ -154,7 +144,8 @@ begin_claim(FunctionCallInfo fcinfo, int *found)
 	int max = read_claims(fcinfo, 3);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 
-	check_isolation(wait_ms);
+	if (wait_ms > 0)
+		check_isolation();
 	tq_call_begin(false);
 	tq_require_claim("claim-work", queue, group, id);
 	return tq_claim_wait(queue, group, id, max, wait_ms, found);
@@ -182,7 +173,13 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	claims = begin_claim(fcinfo, &found);
 	for (int i = 0; i < found; i++)
-		put_claim(fcinfo, &claims[i]);
+	{
+		Datum values[7];
+		bool nulls[7];
+
+		fill_claim(&claims[i], values, nulls);
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
 	end_claim(fcinfo, claims, found);
 	return (Datum) 0;
 }
@@ -215,7 +212,8 @@ begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
 	TqQueueSet set;
 
 	tq_queue_set_init(&set, elements, n);
-	check_isolation(wait_ms);
+	if (wait_ms > 0)
+		check_isolation();
 	tq_call_begin(false);
 	tq_queue_set_require_claim(&set, group, id);
 	return tq_claim_queues(&set, takes_turns, group, id, max, wait_ms, found);
@@ -260,12 +258,15 @@ tq_claim_task(PG_FUNCTION_ARGS)
 	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
 	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
 	TqClaim claim;
+	Datum values[7];
+	bool nulls[7];
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
 	if (tq_claim_one(task_id, run_id, group, id, tq_clock_now(), &claim))
 	{
-		put_claim(fcinfo, &claim);
+		fill_claim(&claim, values, nulls);
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 		tq_audit_client(fcinfo);
 	}
 	tq_call_end();
@@ -295,7 +296,8 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	desc = BlessTupleDesc(desc);
-	check_isolation(wait_ms);
+	if (wait_ms > 0)
+		check_isolation();
 	tq_call_begin(false);
 	holder = tq_credentials_require(credentials, task_id, run_id,
 									tq_clock_now());
@@ -566,7 +568,7 @@ worker_read_credentials(FunctionCallInfo fcinfo, int arg, TqReport *reports,
 void
 tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report)
 {
-	Datum values[3] = {tq_slug_datum(&report->task_id),
+	Datum values[3] = {PointerGetDatum(&report->task_id),
 					   Int32GetDatum(report->run_id),
 					   CStringGetTextDatum(tq_outcome_name(report->outcome))};
 	bool nulls[3] = {false, false, false};
@@ -717,7 +719,7 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 	claims = tq_claim_wait(queue, group, id, max, 0, &found);
 	for (int i = 0; i < n; i++)
 	{
-		Datum values[8] = {tq_slug_datum(&reports[i].task_id),
+		Datum values[8] = {PointerGetDatum(&reports[i].task_id),
 						   Int32GetDatum(reports[i].run_id),
 						   CStringGetTextDatum(
 							   tq_outcome_name(reports[i].outcome))};
