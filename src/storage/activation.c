@@ -78,22 +78,27 @@ tq_activation_is_done(void)
 bool
 tq_activation_is_committed(void)
 {
-	return active == tq_catalog_locked_table() &&
-		   inserted_by == InvalidTransactionId;
+	return active == tq_catalog_locked_table() && inserted_by == InvalidTransactionId;
 }
 
 /* Marks this database as in use.  The caller has called tq_call_begin(). */
-void
-tq_activation_do(void)
+static void
+activate(void)
 {
-	if (tq_activation_is_done())
-		return;
 	tq_spi_run(&insert_activation,
 			   TQ_VALUES(TimestampTzGetDatum(tq_clock_now())), NULL);
 	tq_tick_begin_ids();
 	tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	active = tq_catalog_locked_table();
 	inserted_by = GetCurrentTransactionId();
+}
+
+/* The same, unless it is in use. */
+void
+tq_activation_do(void)
+{
+	if (!tq_activation_is_done())
+		activate();
 }
 
 /*
@@ -106,8 +111,8 @@ void
 tq_call_begin(bool read_only)
 {
 	tq_spi_open(read_only);
-	if (!read_only)
-		tq_activation_do();
+	if (!read_only && !tq_activation_is_done())
+		activate();
 }
 
 /*
@@ -120,11 +125,4 @@ tq_call_begin_idle(void)
 {
 	tq_spi_open(false);
 	(void) tq_activation_is_done();
-}
-
-/* Ends what tq_call_begin() began. */
-void
-tq_call_end(void)
-{
-	tq_spi_close();
 }

@@ -58,22 +58,6 @@ typedef struct Record
 /* The bytes of a value that is not toasted, which may have a short header. */
 #define BYTES(records) ((const uint8 *) VARDATA_ANY(records))
 
-/*
- * Returns a column without records, with room for n of them, the first of which
- * will be about that task.
- */
-static bytea *
-begin_records(int n, int64 task)
-{
-	bytea *records = palloc(VARHDRSZ + HEADER_BYTES + RECORD_MAX * n);
-	uint64 first = pg_hton64((uint64) task);
-
-	SET_VARSIZE(records, VARHDRSZ + HEADER_BYTES);
-	memset(VARDATA(records), 0, HEADER_BYTES);
-	memcpy(VARDATA(records), &first, sizeof(first));
-	return records;
-}
-
 /* Returns the number of records. */
 static int
 count_records(const bytea *records)
@@ -84,17 +68,6 @@ count_records(const bytea *records)
 }
 
 static uint8 *
-outbox_put_number(uint8 *to, int64 number)
-{
-	uint64 rest = (uint64) number << 1 ^ (uint64) (number >> 63);
-
-	for (; rest > 0x7F; rest >>= 7)
-		*to++ = (uint8) (rest | 0x80);
-	*to++ = (uint8) rest;
-	return to;
-}
-
-static uint8 *
 outbox_put_run(uint8 *to, int run)
 {
 	*to++ = (uint8) (run >> 8);
@@ -102,27 +75,52 @@ outbox_put_run(uint8 *to, int run)
 	return to;
 }
 
-/* Adds a record; `before` is the task of the one before it, or 0. */
-static void
-add_record(bytea *records, const Record *record, int64 before)
+/*
+ * Puts the record of a message there, and returns where it ends; `before` is the
+ * task of the record before it, or 0.
+ */
+static uint8 *
+put_record(uint8 *to, const TqMessage *message, int64 before)
 {
-	uint8 *header = (uint8 *) VARDATA(records);
-	uint8 *to = (uint8 *) records + VARSIZE(records);
-	int n = count_records(records) + 1;
+	int64 step = message->task - before;
+	uint64 rest = (uint64) step << 1 ^ (uint64) (step >> 63);
 	int flags = 0;
 
-	if (record->run_id == 0 && record->last_run == 0)
+	if (message->run_id == 0 && message->last_run == 0)
 		flags = FIRST_RUN;
-	else if (record->run_id == -1 && record->last_run == -1)
+	else if (message->run_id == -1 && message->last_run == -1)
 		flags = NO_RUN;
-	*to++ = (uint8) ((int) record->exchange << 4 | (int) record->state);
-	*to++ = (uint8) (flags | record->priority);
-	to = outbox_put_number(to, record->task - before);
+	*to++ = (uint8) ((int) message->exchange << 4 | (int) message->state);
+	*to++ = (uint8) (flags | message->priority);
+	for (; rest > 0x7F; rest >>= 7)
+		*to++ = (uint8) (rest | 0x80);
+	*to++ = (uint8) rest;
 	if (flags == 0)
-		to = outbox_put_run(outbox_put_run(to, record->run_id),
-							record->last_run);
-	(void) outbox_put_run(header + 8, n);
+		to = outbox_put_run(outbox_put_run(to, message->run_id),
+							message->last_run);
+	return to;
+}
+
+/* Returns these messages as a column of records. */
+static bytea *
+pack(const TqMessage *messages, int n)
+{
+	bytea *records = palloc(VARHDRSZ + HEADER_BYTES + RECORD_MAX * n);
+	uint64 first = pg_hton64((uint64) messages[0].task);
+	uint8 *to = (uint8 *) VARDATA(records);
+	int64 before = 0;
+
+	memcpy(to, &first, sizeof(first));
+	to += sizeof(first);
+	*to++ = (uint8) (n >> 8);
+	*to++ = (uint8) n;
+	for (int i = 0; i < n; i++)
+	{
+		to = put_record(to, &messages[i], before);
+		before = messages[i].task;
+	}
 	SET_VARSIZE(records, to - (uint8 *) records);
+	return records;
 }
 
 static const uint8 *
@@ -244,35 +242,15 @@ static TqStatement last_id = TQ_STATEMENT(
 
 /* ---- writing ---- */
 
-/* Returns these messages as records. */
-static bytea *
-pack(const TqMessage *messages, int n)
-{
-	bytea *records = begin_records(n, messages[0].task);
-	int64 before = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		Record record = {.task = messages[i].task,
-						 .run_id = messages[i].run_id,
-						 .last_run = messages[i].last_run,
-						 .exchange = messages[i].exchange,
-						 .state = messages[i].state,
-						 .priority = messages[i].priority};
-
-		add_record(records, &record, before);
-		before = record.task;
-	}
-	return records;
-}
-
 /*
- * Fills in a row of tq_internal.message, with the taken_until, the due time
- * and the worker that the messages share.
+ * Appends these messages to the outbox as one row, with the taken_until, the due
+ * time and the worker that they share.  They also share detail.
  */
-static void
-fill_row(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
+void
+tq_messages_insert(int segment, const TqMessage *messages, int n)
 {
+	TqTable *table = tq_table_open(&segments[segment]);
+	TupleTableSlot *slot = tq_table_new_row(table);
 	TimestampTz taken_until = 0;
 	TimestampTz due = 0;
 	int32 worker = 0;
@@ -292,18 +270,6 @@ fill_row(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 	tq_put_int16(slot, Anum_message_segment, segment);
 	tq_put(slot, Anum_message_records, PointerGetDatum(pack(messages, n)));
 	tq_put_varlena(slot, Anum_message_detail, messages[0].detail);
-}
-
-/*
- * Appends these messages to the outbox as one row.  They share detail and, if
- * they are about running runs, taken_until and worker.
- */
-void
-tq_messages_insert(int segment, const TqMessage *messages, int n)
-{
-	TqTable *table = tq_table_open(&segments[segment]);
-
-	fill_row(tq_table_new_row(table), segment, messages, n);
 	tq_table_close(table);
 }
 

@@ -156,6 +156,10 @@ find_or_note(void *name, bool *is_retired)
 int32
 tq_queue_intern(const char *name)
 {
+	QueueFound found = queue_look_up(name);
+
+	if (found.id != 0 && !found.is_retired)
+		return found.id;
 	return tq_intern(TQ_INTERNED_QUEUE, &insert_queue,
 					 TQ_VALUES(CStringGetTextDatum(name)), find_or_note,
 					 unconstify(char *, name));

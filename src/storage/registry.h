@@ -22,7 +22,9 @@ extern void tq_activation_do(void);
 
 extern void tq_call_begin(bool read_only);
 extern void tq_call_begin_idle(void);
-extern void tq_call_end(void);
+
+/* Ends what tq_call_begin() began. */
+#define tq_call_end() tq_spi_close()
 
 /* ---- queue_table.c: queues, whose names are interned to numbers ---- */
 

@@ -136,34 +136,33 @@ claim_of(const TqSlug *task_id)
 	return &claims[hash % CLAIMS_KEPT];
 }
 
-static void
-claims_commit(void)
-{
-	added_claims = false;
-}
-
 /*
- * Forgets the claims if this transaction has added any.  PREPARE counts as an
- * abort, because any session may still roll the transaction back.
+ * Forgets the claims, because this transaction has added some.  PREPARE counts as
+ * an abort, because any session may still roll the transaction back.
  */
 static void
-forget_added_claims(void)
+forget_claims(void)
 {
-	if (added_claims)
-		memset(claims, 0, sizeof(claims));
+	memset(claims, 0, sizeof(claims));
 	added_claims = false;
 }
 
 static void
 claims_abort(SubTransactionId id)
 {
-	forget_added_claims();
+	forget_claims();
+}
+
+static void
+claims_reset(void)
+{
+	added_claims = false;
 }
 
 const TqXactEnd tq_run_xact_end = {.has_work = &added_claims,
-								   .commit = claims_commit,
 								   .abort = claims_abort,
-								   .reset = forget_added_claims};
+								   .reset = claims_reset,
+								   .prepared = forget_claims};
 
 static void
 keep_claim(const TqClaimed *claimed, int32 worker, int32 queue,
@@ -197,17 +196,6 @@ tq_runs_recall(const TqSlug *task_id, int run_id, TqRecalled *recalled)
 	return true;
 }
 
-/* Prepares the entries for claims of the current transaction. */
-static void
-begin_keeping(Oid table)
-{
-	/* At first they are zero, and memory that is never used costs nothing. */
-	if (claims_of != table && OidIsValid(claims_of))
-		memset(claims, 0, sizeof(claims));
-	claims_of = table;
-	added_claims = true;
-}
-
 static void
 put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
 {
@@ -230,8 +218,16 @@ void
 tq_runs_start(const TqClaimed *claimed, int n, int32 worker, int32 queue)
 {
 	TqTable *table = tq_table_open(&run_table);
+	Oid oid = RelationGetRelid(table->rel);
 
-	begin_keeping(RelationGetRelid(table->rel));
+	/*
+	 * Prepare the entries for the claims.  At first they are zero, and memory
+	 * that is never used costs nothing.
+	 */
+	if (claims_of != oid && OidIsValid(claims_of))
+		memset(claims, 0, sizeof(claims));
+	claims_of = oid;
+	added_claims = true;
 	for (int done = 0; done < n; done += TQ_TABLE_BATCH)
 	{
 		int some = Min(n - done, TQ_TABLE_BATCH);

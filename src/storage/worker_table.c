@@ -178,11 +178,15 @@ tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 {
 	SoughtWorker sought = {.key = worker_key_of(queue, group, name),
 						   .seat = seat};
-	Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
-					   CStringGetTextDatum(name)};
+	bool is_retired = false;
 
-	(void) tq_intern(TQ_INTERNED_WORKER, &insert_worker, values, find_seat,
-					 &sought);
+	if (find_seat(&sought, &is_retired) != 0 && !is_retired)
+		return;
+	(void) tq_intern(TQ_INTERNED_WORKER, &insert_worker,
+					 TQ_VALUES(Int32GetDatum(queue),
+							   CStringGetTextDatum(group),
+							   CStringGetTextDatum(name)),
+					 find_seat, &sought);
 }
 
 static void
