@@ -99,15 +99,6 @@ tq_policy_delay_until(int64_t created, int64_t run_at)
 	return -(int64_t) ((us - 1) / US_PER_MS + 1);
 }
 
-/* Returns a time rounded up to a second. */
-static int64_t
-round_up(int64_t time)
-{
-	if (time <= 0 || time > INT64_MAX - US_PER_S)
-		return time;
-	return (time + US_PER_S - 1) / US_PER_S * US_PER_S;
-}
-
 /*
  * Returns when a claim is to be checked next (timer_table.c): for the first time
  * after TQ_FIRST_CHECK_MS, then each time the run has become twice as old, and
@@ -118,10 +109,12 @@ int64_t
 tq_policy_check_claim(int64_t started, int64_t taken_until, int64_t now)
 {
 	int64_t age = now > started ? (now - started) / (int64_t) US_PER_MS : 0;
-	int64_t next = round_up(tq_policy_after(now, age > TQ_FIRST_CHECK_MS
-													 ? age
-													 : TQ_FIRST_CHECK_MS));
+	int64_t next = tq_policy_after(now, age > TQ_FIRST_CHECK_MS
+											? age
+											: TQ_FIRST_CHECK_MS);
 
+	if (next > 0 && next <= INT64_MAX - US_PER_S) /* round it up */
+		next = (next + US_PER_S - 1) / US_PER_S * US_PER_S;
 	return taken_until < next ? taken_until : next;
 }
 

@@ -48,49 +48,14 @@ note_claims(const Claimer *claimer, TimestampTz seen, const TqClaimed *claimed,
 
 /*
  * Stores that a worker and its queue were seen, and what the worker claimed
- * last, unless that was done within tq.seen_interval.
+ * last.  The caller has found that this was not done within tq.seen_interval.
  */
 static void
 store_seen(Claimer *claimer, TimestampTz now, bool claims)
 {
-	if (now < claimer->seat.store_after)
-		return;
 	(void) tq_worker_store(claimer->queue, claimer->group, claimer->name,
 						   &claimer->seat, now, claims);
 	tq_queue_seen(claimer->queue, now, tq_clock_add_ms(now, DAY_MS));
-}
-
-/* Finds the worker of a call, after making it and its queue if necessary. */
-static void
-find_claimer(Claimer *claimer, const char *queue_name, const char *group,
-			 const char *name)
-{
-	claimer->queue = tq_queue_intern(queue_name);
-	claimer->group = group;
-	claimer->name = name;
-	tq_worker_seat_intern(claimer->queue, group, name, &claimer->seat);
-}
-
-/* Adds task-running for these runs. */
-static void
-claim_announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n,
-			   int32 worker)
-{
-	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
-		return;
-	for (int i = 0; i < n; i++)
-	{
-		TqMessage message = {.exchange = TQ_EXCHANGE_TASK_RUNNING,
-							 .task = claimed[i].task,
-							 .run_id = claimed[i].run_id,
-							 .last_run = claimed[i].run_id,
-							 .state = TQ_STATE_RUNNING,
-							 .priority = claimed[i].priority,
-							 .taken_until = claimed[i].taken_until,
-							 .worker = worker};
-
-		tq_outbox_add_message(batch, &message);
-	}
 }
 
 /*
@@ -109,27 +74,13 @@ end_of_claim(int32 policy, int32 queue, TimestampTz now)
 }
 
 /*
- * Returns when a run that starts now reaches its run timeout, or 0 if it never
- * does, or not before the deadline.
- */
-static TimestampTz
-claim_end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
-{
-	int64 timeout = tq_policy_get(policy)->run_timeout;
-	TimestampTz end = timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
-
-	return end < deadline ? end : 0;
-}
-
-/*
  * Sets when these runs started and when their claims expire, by their
- * policies, and inserts the timers of run timeouts.  A run that was deferred
- * has started before and has that timer already.  Sets claims[] to the timers
- * of the claims.
+ * policies, and inserts the timers of run timeouts, except of one that is never
+ * reached, or not before the deadline.  A run that was deferred has started
+ * before and has that timer already.
  */
 static void
-set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
-		  TimestampTz now)
+set_times(TqClaimed *claimed, int n, int32 queue, TimestampTz now)
 {
 	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
@@ -137,18 +88,32 @@ set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
 	for (int i = 0; i < n; i++)
 	{
 		TqClaimed *run = &claimed[i];
-		TimestampTz end = claim_end_of_run(run->policy, run->deadline, now);
+		int64 timeout = tq_policy_get(run->policy)->run_timeout;
+		TimestampTz end = tq_clock_add_ms(now, timeout);
 
 		run->taken_until = end_of_claim(run->policy, queue, now);
-		claims[i].due = tq_policy_check_claim(now, run->taken_until, now);
-		claims[i].task = run->task;
 		if (run->started != 0)
 			continue;
 		run->started = now;
-		if (end != 0)
+		if (timeout != TQ_OFF && end < run->deadline)
 			ends[count++] = (TqTimerEntry){end, run->task};
 	}
-	tq_timers_insert(TQ_TIMER_RUN_TIMEOUT, ends, count);
+	if (count > 0)
+		tq_timers_insert(TQ_TIMER_RUN_TIMEOUT, ends, count);
+}
+
+/* Inserts the timers of claims that start now. */
+static void
+insert_claim_timers(const TqClaimed *claimed, int n, TimestampTz now)
+{
+	TqTimerEntry *timers = palloc(sizeof(TqTimerEntry) * n);
+
+	for (int i = 0; i < n; i++)
+		timers[i] =
+			(TqTimerEntry){tq_policy_check_claim(now, claimed[i].taken_until,
+												 now),
+						   claimed[i].task};
+	tq_timers_insert(TQ_TIMER_CLAIM, timers, n);
 }
 
 /*
@@ -159,18 +124,28 @@ set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
 static void
 start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 {
-	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
 	TqOutboxBatch batch = {0};
 
-	set_times(claimed, n, claimer->queue, claims, now);
+	set_times(claimed, n, claimer->queue, now);
 	tq_runs_start(claimed, n, claimer->seat.id, claimer->queue);
 	for (int i = 0; i < n; i++)
+	{
+		TqMessage message = {.exchange = TQ_EXCHANGE_TASK_RUNNING,
+							 .task = claimed[i].task,
+							 .run_id = claimed[i].run_id,
+							 .last_run = claimed[i].run_id,
+							 .state = TQ_STATE_RUNNING,
+							 .priority = claimed[i].priority,
+							 .taken_until = claimed[i].taken_until,
+							 .worker = claimer->seat.id};
+
 		tq_count_claim((TqCountOwner){claimer->queue, claimed[i].group_id},
 					   claimed[i].claimable, now);
-	claim_announce(&batch, claimed, n, claimer->seat.id);
+		tq_outbox_add_message(&batch, &message);
+	}
 	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
 										claimed[0].taken_until, now))
-		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
+		insert_claim_timers(claimed, n, now);
 	tq_outbox_append(&batch);
 }
 
@@ -179,11 +154,15 @@ void
 tq_claim_note_seen(const char *queue_name, const char *worker_group,
 				   const char *worker_id, TimestampTz now)
 {
-	Claimer claimer;
+	Claimer claimer = {.queue = tq_queue_intern(queue_name),
+					   .group = worker_group,
+					   .name = worker_id};
 
-	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	tq_worker_seat_intern(claimer.queue, worker_group, worker_id,
+						  &claimer.seat);
 	note_claims(&claimer, now, NULL, 0);
-	store_seen(&claimer, now, true);
+	if (now >= claimer.seat.store_after)
+		store_seen(&claimer, now, true);
 }
 
 /*
@@ -221,14 +200,17 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 			  const char *worker_id, int max, TimestampTz now, int *found,
 			  TimestampTz *again)
 {
-	Claimer claimer;
+	Claimer claimer = {.queue = tq_queue_intern(queue_name),
+					   .group = worker_group,
+					   .name = worker_id};
 	TqAllowance allowance;
 	TqClaimed *claimed;
 	TqClaim *claims;
 
 	*found = 0;
 	*again = 0;
-	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	tq_worker_seat_intern(claimer.queue, worker_group, worker_id,
+						  &claimer.seat);
 	if (claimer.seat.quarantine_until > now)
 		return NULL;
 	if (!tq_limits_take(claimer.queue, max, now, &allowance))
@@ -239,12 +221,14 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	claimed = tq_pending_claim(claimer.queue, allowance.n, now, may_claim,
 							   found);
 	now = tq_clock_now();
-	tq_limits_use(&allowance, *found, now);
+	if (allowance.slots > 0 || allowance.claims > 0)
+		tq_limits_use(&allowance, *found, now);
 	if (*found == 0)
 		return NULL;
 	start_runs(&claimer, claimed, *found, now);
 	note_claims(&claimer, now, claimed, *found);
-	store_seen(&claimer, now, true);
+	if (now >= claimer.seat.store_after)
+		store_seen(&claimer, now, true);
 	claims = palloc(sizeof(TqClaim) * *found);
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
@@ -270,10 +254,9 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 						 .started = run->started,
 						 .deadline = task->deadline,
 						 .policy = task->policy};
-	TqTimerEntry timer;
 
-	set_times(&claimed, 1, task->queue, &timer, now);
-	tq_timers_insert(TQ_TIMER_CLAIM, &timer, 1);
+	set_times(&claimed, 1, task->queue, now);
+	insert_claim_timers(&claimed, 1, now);
 	run->state = TQ_STATE_RUNNING;
 	run->worker = claimer->seat.id;
 	run->by_claim_task = true;
@@ -541,7 +524,8 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 						.name = name};
 	tq_worker_seat_intern(claimer.queue, group, name, &claimer.seat);
 	note_claims(&claimer, now, NULL, 0);
-	store_seen(&claimer, now, false);
+	if (now >= claimer.seat.store_after)
+		store_seen(&claimer, now, false);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = group,

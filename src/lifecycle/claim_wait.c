@@ -120,26 +120,49 @@ claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 }
 
 /*
- * Claims for a session that does not wait and has no wake-up to take over: it
- * never enters the wait queue.
+ * Makes a claim that waits, for at most wait_ms milliseconds, or that takes over
+ * the wake-up of an earlier wait of the session.
  */
-static TqClaim *
-claim_at_once(const char *queue, const char *worker_group,
-			  const char *worker_id, int max, int *found)
+static void
+claim_or_wait(ClaimWaitTry *try, int64 wait_ms)
 {
-	TimestampTz again;
-	TqClaim *claims = tq_claim_best(queue, worker_group, worker_id, max,
-									tq_clock_now(), found, &again);
+	int32 number = tq_queue_find(try->queue);
 
-	if (*found == 0)
-		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
-	return claims;
+	tq_wait_begin(&try->wait, wait_ms);
+	try->waits = tq_wait_take_over(&try->wait, &number, 1) || wait_ms > 0;
+	if (!claim_wait_claim(try))
+	{
+		(void) tq_wait_tried(&try->wait);
+		if (wait_ms > 0)
+		{
+			MemoryContext memory =
+				AllocSetContextCreate(CurrentMemoryContext, "tq claim wait",
+									  ALLOCSET_DEFAULT_SIZES);
+
+			/* Sleep and try until there are runs or the time is over. */
+			while (!claim_wait_enter_and_claim(try, memory))
+			{
+				/*
+				 * If the session was woken and the run is gone, it enters the wait
+				 * queue and tries once more before it sleeps.
+				 */
+				if (!tq_wait_tried(&try->wait) &&
+					tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) ==
+						TQ_WAKEUP_OVER)
+					break;
+			}
+		}
+	}
+	(void) tq_wait_tried(&try->wait);
+	tq_wait_end(&try->wait);
 }
 
 /*
  * Claims up to max runs of a queue, best first.  If there is none, waits until
  * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
- * 2.8).  The caller has checked the rights; after a wait they are checked again.
+ * 2.8).  A session that does not wait and has no wake-up to take over never
+ * enters the wait queue.  The caller has checked the rights; after a wait they are
+ * checked again.
  */
 TqClaim *
 tq_claim_wait(const char *queue, const char *worker_group,
@@ -149,38 +172,12 @@ tq_claim_wait(const char *queue, const char *worker_group,
 						.group = worker_group,
 						.id = worker_id,
 						.max = max};
-	int32 number;
 
-	if (wait_ms == 0 && !tq_wait_has_wakeup())
-		return claim_at_once(queue, worker_group, worker_id, max, found);
-	number = tq_queue_find(queue);
-	tq_wait_begin(&try.wait, wait_ms);
-	try.waits = tq_wait_take_over(&try.wait, &number, 1) || wait_ms > 0;
-	if (!claim_wait_claim(&try))
-	{
-		(void) tq_wait_tried(&try.wait);
-		if (wait_ms > 0)
-		{
-			MemoryContext memory =
-				AllocSetContextCreate(CurrentMemoryContext, "tq claim wait",
-									  ALLOCSET_DEFAULT_SIZES);
-
-			/* Sleep and try until there are runs or the time is over. */
-			while (!claim_wait_enter_and_claim(&try, memory))
-			{
-				/*
-				 * If the session was woken and the run is gone, it enters the wait
-				 * queue and tries once more before it sleeps.
-				 */
-				if (!tq_wait_tried(&try.wait) &&
-					tq_wait_sleep(&try.wait, TQ_WAIT_CLAIM_WORK) ==
-						TQ_WAKEUP_OVER)
-					break;
-			}
-		}
-	}
-	(void) tq_wait_tried(&try.wait);
-	tq_wait_end(&try.wait);
+	if (wait_ms > 0 || tq_wait_has_wakeup())
+		claim_or_wait(&try, wait_ms);
+	else
+		try.claims = tq_claim_best(queue, worker_group, worker_id, max,
+								   tq_clock_now(), &try.found, &try.again);
 	if (try.found == 0)
 		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
 	*found = try.found;

@@ -34,23 +34,17 @@ StaticAssertDecl((int) TQ_QUEUE_UNSCHEDULED == (int) TQ_GROUP_UNSCHEDULED &&
 				 "a gauge has one number");
 
 static void
-count_add_gauge(TqCountOwner owner, int gauge, int by)
+count_add_gauge(int32 queue, int64 group_id, int gauge, int by)
 {
-	tq_count(TQ_COUNTED_QUEUE, owner.queue, gauge, by);
-	tq_count(TQ_COUNTED_GROUP, owner.group_id, gauge, by);
-}
-
-static void
-add_total(TqCountOwner owner, int counter)
-{
-	tq_count(TQ_COUNTED_QUEUE, owner.queue, counter, 1);
+	tq_count(TQ_COUNTED_QUEUE, queue, gauge, by);
+	tq_count(TQ_COUNTED_GROUP, group_id, gauge, by);
 }
 
 /* Counts a new task. */
 void
 tq_count_created(const TqTask *task)
 {
-	add_total(tq_count_owner(task), TQ_QUEUE_CREATED);
+	tq_count(TQ_COUNTED_QUEUE, task->queue, TQ_QUEUE_CREATED, 1);
 	tq_count(TQ_COUNTED_GROUP, task->group_id, TQ_GROUP_FIRST_CREATED,
 			 task->created);
 }
@@ -59,21 +53,21 @@ tq_count_created(const TqTask *task)
 void
 tq_count_unscheduled(const TqTask *task)
 {
-	count_add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, 1);
+	count_add_gauge(task->queue, task->group_id, TQ_QUEUE_UNSCHEDULED, 1);
 }
 
 /* Counts a row that was deleted from unscheduled. */
 void
 tq_count_scheduled(const TqTask *task)
 {
-	count_add_gauge(tq_count_owner(task), TQ_QUEUE_UNSCHEDULED, -1);
+	count_add_gauge(task->queue, task->group_id, TQ_QUEUE_UNSCHEDULED, -1);
 }
 
 /* Counts a run that was inserted into pending or delayed. */
 void
 tq_count_start(const TqTask *task, bool is_delayed)
 {
-	count_add_gauge(tq_count_owner(task),
+	count_add_gauge(task->queue, task->group_id,
 					is_delayed ? TQ_QUEUE_DELAYED : TQ_QUEUE_PENDING, 1);
 }
 
@@ -81,28 +75,27 @@ tq_count_start(const TqTask *task, bool is_delayed)
 void
 tq_count_visible(const TqPending *run)
 {
-	TqCountOwner owner = {run->queue, run->group_id};
-
-	count_add_gauge(owner, TQ_QUEUE_DELAYED, -1);
-	count_add_gauge(owner, TQ_QUEUE_PENDING, 1);
+	count_add_gauge(run->queue, run->group_id, TQ_QUEUE_DELAYED, -1);
+	count_add_gauge(run->queue, run->group_id, TQ_QUEUE_PENDING, 1);
 }
 
 /* Counts a claim, and how long the run has waited since it was claimable. */
 void
 tq_count_claim(TqCountOwner owner, TimestampTz claimable, TimestampTz now)
 {
-	count_add_gauge(owner, TQ_QUEUE_PENDING, -1);
-	count_add_gauge(owner, TQ_QUEUE_RUNNING, 1);
-	add_total(owner, TQ_QUEUE_CLAIMED);
-	add_total(owner,
-			  TQ_QUEUE_WAITED + tq_histogram_bucket((now - claimable) / 1000));
+	count_add_gauge(owner.queue, owner.group_id, TQ_QUEUE_PENDING, -1);
+	count_add_gauge(owner.queue, owner.group_id, TQ_QUEUE_RUNNING, 1);
+	tq_count(TQ_COUNTED_QUEUE, owner.queue, TQ_QUEUE_CLAIMED, 1);
+	tq_count(TQ_COUNTED_QUEUE, owner.queue,
+			 TQ_QUEUE_WAITED + tq_histogram_bucket((now - claimable) / 1000),
+			 1);
 }
 
 /* Counts a running run that its worker has given back, before it starts again. */
 void
 tq_count_deferred(const TqTask *task)
 {
-	count_add_gauge(tq_count_owner(task), TQ_QUEUE_RUNNING, -1);
+	count_add_gauge(task->queue, task->group_id, TQ_QUEUE_RUNNING, -1);
 }
 
 /* ---- the end of a run ---- */
@@ -172,7 +165,7 @@ add_final(int64 group, const TqRun *run, int32 policy, int by)
 void
 tq_count_replaced(const TqTask *task, const TqRun *run)
 {
-	count_add_gauge(tq_count_owner(task), gauge_of(run->location), -1);
+	count_add_gauge(task->queue, task->group_id, gauge_of(run->location), -1);
 }
 
 /*
@@ -186,14 +179,15 @@ tq_count_end(TqCountOwner owner, const TqRun *run, int32 policy,
 	int gauge = gauge_of(run->location);
 	int64 bad;
 
-	count_add_gauge(owner, gauge, -1);
-	add_total(owner, TQ_QUEUE_ENDED + run->reason);
+	count_add_gauge(owner.queue, owner.group_id, gauge, -1);
+	tq_count(TQ_COUNTED_QUEUE, owner.queue, TQ_QUEUE_ENDED + run->reason, 1);
 	if (is_retried)
-		add_total(owner, TQ_QUEUE_RETRIED);
+		tq_count(TQ_COUNTED_QUEUE, owner.queue, TQ_QUEUE_RETRIED, 1);
 	if (gauge == TQ_QUEUE_RUNNING && run->started != 0)
-		add_total(owner,
-				  TQ_QUEUE_RAN + tq_histogram_bucket(
-									 (run->resolved - run->started) / 1000));
+		tq_count(TQ_COUNTED_QUEUE, owner.queue,
+				 TQ_QUEUE_RAN + tq_histogram_bucket(
+									(run->resolved - run->started) / 1000),
+				 1);
 	if (owner.group_id == 0 || is_retried)
 		return;
 	bad = add_final(owner.group_id, run, policy, 1);

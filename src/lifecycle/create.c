@@ -470,14 +470,10 @@ lock_all_groups(const TqTaskDefinition *tasks, const int *positions, int n)
 static void
 join_groups(TqTaskDefinition *tasks, int n)
 {
-	int *positions;
-	bool all_locked;
+	int *positions = positions_sorted(tasks, n, compare_group);
+	bool all_locked = lock_all_groups(tasks, positions, n);
 	int end;
 
-	if (!is_any_joining(tasks, n))
-		return;
-	positions = positions_sorted(tasks, n, compare_group);
-	all_locked = lock_all_groups(tasks, positions, n);
 	for (int start = 0; start < n; start = end)
 	{
 		Span span = {NULL, 0, false};
@@ -580,7 +576,8 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 	}
 	if (stored != NULL)
 		tq_stored_end(stored);
-	tq_groups_check_own(sorted, own);
+	if (own > 0)
+		tq_groups_check_own(sorted, own);
 	return created;
 }
 
@@ -652,7 +649,7 @@ look_for_pending(TqBatchTask *const *batch, int n)
 		ids[count] = batch[i]->task->id;
 		existing[count++] = batch[i];
 	}
-	if (count == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
 	tq_pending_are_first(ids, count, are_first);
 	for (int i = 0; i < count; i++)
@@ -664,12 +661,9 @@ static void
 check_limits(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
 			 const TqTransitions *transitions)
 {
-	const TqTask **created;
+	const TqTask **created = palloc(sizeof(TqTask *) * n);
 	int count = 0;
 
-	if (!tq_queue_settings_exist())
-		return;
-	created = palloc(sizeof(TqTask *) * n);
 	for (int i = 0; i < n; i++)
 	{
 		if (batch[i]->is_new)
@@ -728,8 +722,8 @@ check_left_out(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
  */
 static void
 position_tasks(TqTaskDefinition *tasks, const int *order, int n,
-			   HTAB *batch_tasks, TqBatchTask **batch, const TqUnique *unique,
-			   TimestampTz now)
+			   HTAB *batch_tasks, TqBatchTask **batch, int64 created,
+			   const TqUnique *unique, TimestampTz now)
 {
 	int nreplaced = 0;
 	const int64 *replaced = unique != NULL
@@ -739,7 +733,8 @@ position_tasks(TqTaskDefinition *tasks, const int *order, int n,
 											nreplaced);
 	TqTransitions transitions = {.now = now, .n = n};
 
-	look_for_pending(batch, n);
+	if (created < n)
+		look_for_pending(batch, n);
 	for (int i = 0; i < n; i++)
 	{
 		TqTaskDefinition *definition = &tasks[order[i]];
@@ -762,7 +757,8 @@ position_tasks(TqTaskDefinition *tasks, const int *order, int n,
 			tq_count_unscheduled(task);
 		tq_count_created(task);
 	}
-	check_limits(tasks, n, batch, &transitions);
+	if (tq_queue_settings_exist())
+		check_limits(tasks, n, batch, &transitions);
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);
 	tq_transitions_finish(&transitions);
 }
@@ -817,14 +813,15 @@ create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
 								 tq_policy_after(now, policy->total_timeout));
 	}
 	tq_bucket_check(tasks, n);
-	join_groups(tasks, n);
+	if (is_any_joining(tasks, n))
+		join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].named.task.id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch);
 	if (left_out != NULL)
 		check_left_out(tasks, n, batch, left_out);
 	insert_keys(tasks, n, batch);
-	position_tasks(tasks, order, n, batch_tasks, batch,
+	position_tasks(tasks, order, n, batch_tasks, batch, created,
 				   left_out != NULL ? left_out->unique : NULL, now);
 	if (tq_max_group_tasks > 0)
 		check_groups(tasks, n, batch);
@@ -873,7 +870,8 @@ complete_times(TqTaskDefinition *tasks, int n, TimestampTz now)
 		tasks[i].has_own_delay = task->delay != 0 || tasks[i].run_at != 0;
 		if (has_settings)
 			tq_definition_apply_default(&tasks[i]);
-		tq_definition_shift_times(&tasks[i]);
+		if (task->delay != 0)
+			tq_definition_shift_times(&tasks[i]);
 		task->defined_deadline = task->deadline;
 		faults.task_id = &task->task_id;
 		faults.of_arguments = tasks[i].is_of_arguments;

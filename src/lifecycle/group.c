@@ -139,11 +139,9 @@ check_own(const TqNamedTask *named)
 void
 tq_groups_check_own(const TqTaskDefinition *const *tasks, int n)
 {
-	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	bool *exist = palloc(sizeof(bool) * Max(n, 1));
+	TqSlug *slugs = palloc(sizeof(TqSlug) * n);
+	bool *exist = palloc(sizeof(bool) * n);
 
-	if (n == 0)
-		return;
 	for (int i = 0; i < n; i++)
 		slugs[i] = tasks[i]->named.task.task_id;
 	tq_groups_wait_for_insert(slugs, n, exist);

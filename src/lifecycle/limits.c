@@ -22,14 +22,6 @@
 
 #define COUNT_PAUSE_MS 1000 /* between counts by this session */
 
-/* Returns the settings of a queue as they are now; see tq_queue_settings(). */
-static TqQueueSettings
-settings_of(int32 queue)
-{
-	AcceptInvalidationMessages();
-	return *tq_queue_settings(queue);
-}
-
 /* ---- errors ---- */
 
 /* Returns whether the server can keep limits. */
@@ -217,13 +209,15 @@ take_rate(TqAllowance *allowance, const TqQueueSettings *settings,
 /*
  * Takes what a claim of up to max runs needs: returns false if the queue hands
  * out nothing now.  Otherwise, the caller says by tq_limits_use() how many runs
- * it has claimed, or raises an error.
+ * it has claimed, or raises an error; it need not if nothing was taken.
  */
 bool
 tq_limits_take(int32 queue, int max, TimestampTz now, TqAllowance *allowance)
 {
-	TqQueueSettings settings = settings_of(queue);
+	TqQueueSettings settings;
 
+	AcceptInvalidationMessages();
+	settings = *tq_queue_settings(queue);
 	*allowance = (TqAllowance){.queue = queue, .n = max, .at = now};
 	if (settings.is_paused)
 		return false;
@@ -291,8 +285,10 @@ has_rate(int32 queue, const TqQueueSettings *settings, TimestampTz now,
 bool
 tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again)
 {
-	TqQueueSettings settings = settings_of(queue);
+	TqQueueSettings settings;
 
+	AcceptInvalidationMessages();
+	settings = *tq_queue_settings(queue);
 	*again = 0;
 	if (settings.is_paused)
 		return false;
@@ -309,10 +305,12 @@ tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again)
 TimestampTz
 tq_limits_rate_until(int32 queue, TimestampTz now)
 {
-	TqQueueSettings settings = settings_of(queue);
+	TqQueueSettings settings;
 	TimestampTz until = 0;
 	TqRate rate;
 
+	AcceptInvalidationMessages();
+	settings = *tq_queue_settings(queue);
 	if (settings.rate_count == 0 || !are_kept())
 		return 0;
 	rate = limits_rate_of(queue, &settings);
@@ -378,10 +376,12 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 static void
 check_queue(int32 queue, const TqStart *starts, int n, TimestampTz now)
 {
-	TqQueueSettings settings = settings_of(queue);
+	TqQueueSettings settings;
 	int pending = 0;
 	int delayed = 0;
 
+	AcceptInvalidationMessages();
+	settings = *tq_queue_settings(queue);
 	if (settings.max_running > 0)
 	{
 		TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING,

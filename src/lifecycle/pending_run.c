@@ -159,8 +159,8 @@ renew_order(TqTask *task)
 void
 tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 {
-	TqPending *pending;
-	TqPending *delayed;
+	TqPending *pending = palloc(sizeof(TqPending) * n);
+	TqPending *delayed = palloc(sizeof(TqPending) * n);
 	TqRunDetail *details = NULL;
 	int npending = 0;
 	int ndelayed = 0;
@@ -170,10 +170,6 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	TqEntrant *entrants = NULL;
 	int nentrants = 0;
 
-	if (n == 0)
-		return;
-	pending = palloc(sizeof(TqPending) * n);
-	delayed = palloc(sizeof(TqPending) * n);
 	for (int i = 0; i < n; i++)
 	{
 		const TqBudget *budget = &starts[i].detail.budget;

@@ -570,8 +570,9 @@ end_round(TqTransitions *transitions)
 
 	if (transitions->nfinals > 0)
 		released = release_dependents(transitions, &n);
-	tq_pending_runs_add(transitions->starts, transitions->nstarts,
-						transitions->now);
+	if (transitions->nstarts > 0)
+		tq_pending_runs_add(transitions->starts, transitions->nstarts,
+							transitions->now);
 	for (int i = 0; i < n; i++)
 		tq_count_scheduled(&released[i]); /* in the queue that it has now */
 	if (transitions->nfinals > 0)

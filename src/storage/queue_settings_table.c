@@ -817,7 +817,9 @@ queue_settings_find(int32 queue)
 bool
 tq_queue_settings_exist(void)
 {
-	return queue_settings_find(0) != NULL || entries != NULL;
+	while (loaded != watched.generation)
+		queue_settings_load();
+	return entries != NULL;
 }
 
 /* Returns whether any queue uses fairness. */
