@@ -179,7 +179,7 @@ tq_sql_interval_text(PG_FUNCTION_ARGS)
 Datum
 tq_sql_json_size(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64((int64) tq_json_size(&PG_GETARG_JSONB_P(0)->root));
+	PG_RETURN_INT64((int64) tq_json_size(&PG_GETARG_JSONB_P(0)->root, true));
 }
 
 /*

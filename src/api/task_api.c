@@ -69,7 +69,7 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	Jsonb *status;
 
 	tq_call_begin(false);
-	tq_definition_parse(task_id, &task->root, &definition);
+	tq_definition_parse(task_id, &task->root, false, &definition);
 	if (define)
 		tq_definition_depend_on_self(&definition);
 	tq_require_create(&definition, 1, !define);

@@ -95,7 +95,7 @@ static void
 group_callback_read_definition(const TqCallback *callback,
 							   TqTaskDefinition *definition)
 {
-	tq_definition_parse(&callback->task_id, &callback->definition->root,
+	tq_definition_parse(&callback->task_id, &callback->definition->root, false,
 						definition);
 }
 

@@ -155,7 +155,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	TimestampTz shift;
 
 	tq_slug_random(&task_id);
-	tq_definition_parse_existing(&task_id, &letter->definition->root, &new);
+	tq_definition_parse(&task_id, &letter->definition->root, true, &new);
 	tq_slug_set_bucket(&task_id, tq_slug_bucket(&new.named.group_slug));
 	new.named.task.task_id = task_id;
 	new.has_own_id = true;

@@ -164,10 +164,12 @@ definition_refuse_size(TqFaults *faults, const char *key, Size size,
 static Size
 json_size(const Jsonb *value, bool is_exact)
 {
+	Size as_text;
+
 	if (value == NULL)
 		return 0;
-	return Max(VARSIZE(value), is_exact ? tq_json_size(&value->root)
-										: tq_json_size_bound(&value->root));
+	as_text = tq_json_size(&value->root, is_exact);
+	return Max(VARSIZE(value), as_text);
 }
 
 static Size
@@ -324,13 +326,7 @@ tq_definition_depend_on_self(TqTaskDefinition *definition)
 	tq_faults_raise(&faults);
 }
 
-/* Returns an array of these strings, or NULL for none. */
-static ArrayType *
-text_array(char *const *items, int n)
-{
-	return n == 0 ? NULL : DatumGetArrayTypeP(tq_array_text(items, n));
-}
-
+/* Returns these routes as an array, or NULL for none. */
 ArrayType *
 tq_definition_routes(TqFaults *faults, char **routes, int n)
 {
@@ -353,9 +349,10 @@ tq_definition_routes(TqFaults *faults, char **routes, int n)
 									"must not name a route twice", routes[i]);
 		}
 	}
-	return text_array(routes, n);
+	return n == 0 ? NULL : DatumGetArrayTypeP(tq_array_text(routes, n));
 }
 
+/* The same of scopes. */
 ArrayType *
 tq_definition_scopes(TqFaults *faults, char **scopes, int n)
 {
@@ -372,7 +369,7 @@ tq_definition_scopes(TqFaults *faults, char **scopes, int n)
 								"must not have a scope that ends in \"**\"",
 								scopes[i]);
 	}
-	return text_array(scopes, n);
+	return n == 0 ? NULL : DatumGetArrayTypeP(tq_array_text(scopes, n));
 }
 
 /*
@@ -700,7 +697,7 @@ tq_faults_add_times(TqFaults *faults, TqTaskDefinition *definition)
 {
 	const TqTask *task = &definition->named.task;
 
-	if (faults->n == 0 || TIMESTAMP_IS_NOBEGIN(task->created) ||
+	if (TIMESTAMP_IS_NOBEGIN(task->created) ||
 		TIMESTAMP_IS_NOBEGIN(task->deadline) ||
 		TIMESTAMP_IS_NOBEGIN(task->expires))
 		return;

@@ -434,38 +434,21 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 	read_times(&source, task);
 	tq_definition_check_sizes(faults, definition);
 	tq_definition_check_whole(faults, definition);
-	if (!any_payload)
+	if (!any_payload && faults->n > 0)
 		tq_faults_add_times(faults, definition);
 }
 
-static void
-definition_json_parse(const TqSlug *task_id, const JsonbContainer *json,
-					  bool any_payload, TqTaskDefinition *definition)
+/*
+ * Parses a JSON definition into *definition.  Does not compare its times with
+ * the clock; see tq_check_times().  That of a task that existed may have any
+ * payload, because enqueue() may have created it with one that is no object.
+ */
+void
+tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
+					bool any_payload, TqTaskDefinition *definition)
 {
 	TqFaults faults = {.task_id = task_id};
 
 	tq_definition_read(&faults, json, any_payload, definition);
 	tq_faults_raise(&faults);
-}
-
-/*
- * Parses a JSON definition into *definition.  Does not compare its times with
- * the clock; see tq_check_times().
- */
-void
-tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
-					TqTaskDefinition *definition)
-{
-	definition_json_parse(task_id, json, false, definition);
-}
-
-/*
- * Parses the definition of a task that existed, also if enqueue() has created
- * it with a payload that is no object.
- */
-void
-tq_definition_parse_existing(const TqSlug *task_id, const JsonbContainer *json,
-							 TqTaskDefinition *definition)
-{
-	definition_json_parse(task_id, json, true, definition);
 }

@@ -196,5 +196,6 @@ tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
 		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
 	definition->is_timed_from_visible = true;
 	tq_definition_check_sizes(faults, definition);
-	tq_faults_add_times(faults, definition);
+	if (faults->n > 0)
+		tq_faults_add_times(faults, definition);
 }

@@ -16,11 +16,13 @@
 
 /*
  * Returns whether these bytes are at least one letter, digit or further
- * character.
+ * character, and at most max.
  */
 static bool
-is_name(const char *value, size_t len, const char *further)
+is_name(const char *value, size_t len, size_t max, const char *further)
 {
+	if (len > max)
+		return false;
 	for (size_t i = 0; i < len; i++)
 	{
 		char c = value[i];
@@ -33,16 +35,12 @@ is_name(const char *value, size_t len, const char *further)
 	return len > 0;
 }
 
-static bool
-is_identifier(const char *value, size_t len)
-{
-	return len <= IDENTIFIER_MAX && is_name(value, len, "-_");
-}
+#define IS_IDENTIFIER(value, len) is_name(value, len, IDENTIFIER_MAX, "-_")
 
 bool
 tq_is_identifier(const char *value)
 {
-	return is_identifier(value, strlen(value));
+	return IS_IDENTIFIER(value, strlen(value));
 }
 
 /* Returns whether a text is provisionerId/workerType. */
@@ -51,8 +49,8 @@ tq_is_task_queue_id(const char *value)
 {
 	const char *slash = strchr(value, '/');
 
-	return slash != NULL && is_identifier(value, slash - value) &&
-		   tq_is_identifier(slash + 1);
+	return slash != NULL && IS_IDENTIFIER(value, slash - value) &&
+		   IS_IDENTIFIER(slash + 1, strlen(slash + 1));
 }
 
 /* Returns whether a text is a provisionerId, a slash and a star. */
@@ -61,16 +59,14 @@ is_queue_pattern(const char *value)
 {
 	const char *slash = strchr(value, '/');
 
-	return slash != NULL && is_identifier(value, slash - value) &&
+	return slash != NULL && IS_IDENTIFIER(value, slash - value) &&
 		   strcmp(slash + 1, "*") == 0;
 }
 
 bool
 tq_is_project_id(const char *value)
 {
-	size_t len = strlen(value);
-
-	return len <= PROJECT_MAX && is_name(value, len, "._/-");
+	return is_name(value, strlen(value), PROJECT_MAX, "._/-");
 }
 
 /* Returns whether a text has printable ASCII characters only. */
@@ -102,7 +98,7 @@ name_fault(const char *value, const char *further)
 {
 	const char *c = value;
 
-	while (*c != '\0' && is_name(c, 1, further))
+	while (*c != '\0' && is_name(c, 1, 1, further))
 		c++;
 	if (*c == '\0')
 		return psprintf("has %zu characters", strlen(value));
@@ -117,9 +113,7 @@ name_fault(const char *value, const char *further)
 void
 tq_check_worker_name(const char *what, const char *value)
 {
-	size_t len = strlen(value);
-
-	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
+	if (!is_name(value, strlen(value), WORKER_NAME_MAX, "-_."))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
@@ -149,7 +143,7 @@ queue_fault(const char *value)
 {
 	const char *slash = strchr(value, '/');
 
-	if (!is_name(value, strlen(value), "-_/") && value[0] != '\0')
+	if (!is_name(value, strlen(value), SIZE_MAX, "-_/") && value[0] != '\0')
 		return psprintf("It %s.", name_fault(value, "-_/"));
 	if (strlen(value) > IDENTIFIER_MAX && slash == NULL)
 		return psprintf("It %s.", name_fault(value, "-_"));

@@ -204,13 +204,10 @@ extern void tq_check_times(TqFaults *faults,
 
 /* ---- definition_json.c: reads a task definition from JSON ---- */
 
-extern void tq_definition_parse_existing(const TqSlug *task_id,
-										 const JsonbContainer *json,
-										 TqTaskDefinition *definition);
 extern void tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 							   bool any_payload, TqTaskDefinition *definition);
 extern void tq_definition_parse(const TqSlug *task_id,
-								const JsonbContainer *json,
+								const JsonbContainer *json, bool any_payload,
 								TqTaskDefinition *definition);
 
 /* ---- enqueue.c: definitions from the arguments of enqueue() ---- */

@@ -303,12 +303,14 @@ tq_may_handle_runs(const char *right, int32 queue)
 	static const char *asked = NULL;
 	static int32 of = 0;
 	static bool answer = false;
-	uint64 present = tq_access_version();
+	uint64 present;
 
+	if (tq_access_is_unlimited())
+		return true;
+	present = tq_access_version();
 	if (present == version && of == queue && asked == right)
 		return answer;
-	answer = tq_access_is_unlimited() ||
-			 tq_access_meets(tq_need("queue:%s:*", right)) ||
+	answer = tq_access_meets(tq_need("queue:%s:*", right)) ||
 			 tq_access_meets(in_queue(right, tq_queue_name(queue)));
 	version = present;
 	asked = right;
@@ -324,7 +326,7 @@ bool
 tq_may_handle_run(const char *right, const TqSlug *task_id, int run_id,
 				  int32 queue)
 {
-	return tq_access_is_unlimited() || tq_may_handle_runs(right, queue) ||
+	return tq_may_handle_runs(right, queue) ||
 		   tq_access_meets(need_of_run(right, task_id, run_id));
 }
 

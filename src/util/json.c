@@ -269,8 +269,6 @@ string_size(const char *data, uint32 length)
 	return size;
 }
 
-static Size container_size(const JsonbContainer *json, bool is_exact);
-
 /* Returns the size of a child whose bytes are from begin to end. */
 static Size
 child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
@@ -287,15 +285,17 @@ child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
 		return 4;
 	if (JBE_ISBOOL_FALSE(entry))
 		return 5;
-	return container_size((const JsonbContainer *) (data + aligned), is_exact);
+	return tq_json_size((const JsonbContainer *) (data + aligned), is_exact);
 }
 
 /*
- * Returns the size of an array or object, or of the scalar in one: brackets,
- * and the separators of n children, which are of two characters each.
+ * Returns how many bytes JSON has as text, as clients and pg_dump read it:
+ * brackets, the children, and their separators of two characters each.  Unless
+ * is_exact, returns a size that is not exceeded: it does not read strings, so
+ * that it costs little where a limit is far away.
  */
-static Size
-container_size(const JsonbContainer *json, bool is_exact)
+Size
+tq_json_size(const JsonbContainer *json, bool is_exact)
 {
 	uint32 n = JsonContainerSize(json) * (JsonContainerIsObject(json) ? 2 : 1);
 	const char *data = (const char *) &json->children[n];
@@ -314,28 +314,12 @@ container_size(const JsonbContainer *json, bool is_exact)
 	return size;
 }
 
-/* Returns how many bytes JSON has as text, as clients and pg_dump read it. */
-Size
-tq_json_size(const JsonbContainer *json)
-{
-	return container_size(json, true);
-}
-
-/*
- * Returns a size that JSON does not exceed as text.  It does not read strings,
- * so that it costs little where a limit is far away.
- */
-Size
-tq_json_size_bound(const JsonbContainer *json)
-{
-	return container_size(json, false);
-}
-
 /* Returns the size as text if it is over a limit, else 0. */
 Size
 tq_json_size_over(const JsonbContainer *json, Size limit)
 {
-	Size size = tq_json_size_bound(json) <= limit ? 0 : tq_json_size(json);
+	Size size = tq_json_size(json, false) <= limit ? 0
+												   : tq_json_size(json, true);
 
 	return size > limit ? size : 0;
 }
@@ -359,18 +343,10 @@ tq_json_clip(const JsonbContainer *json)
 
 /* ---- objects of which every value must be valid ---- */
 
-/* Compares two keys as jsonb orders them. */
-static int
-compare_key(const JsonbValue *key, const TqJsonKey *known)
-{
-	if (key->val.string.len != known->len)
-		return key->val.string.len < known->len ? -1 : 1;
-	return memcmp(key->val.string.val, known->name, known->len);
-}
-
 /*
- * Finds the values of the known keys of an object, in one pass over both.
- * Returns false if the object has other keys, the first of which is *unknown.
+ * Finds the values of the known keys of an object, in one pass over both, which
+ * jsonb orders by length, then by bytes.  Returns false if the object has other
+ * keys, the first of which is *unknown.
  */
 bool
 tq_json_open(TqJsonReader *reader, const JsonbContainer *object,
@@ -384,11 +360,18 @@ tq_json_open(TqJsonReader *reader, const JsonbContainer *object,
 	reader->present = 0;
 	while (tq_json_next(&it))
 	{
+		int len = it.key.val.string.len;
 		int order = -1;
 
-		while (at < reader->nkeys &&
-			   (order = compare_key(&it.key, &reader->keys[at])) > 0)
-			at++;
+		for (; at < reader->nkeys; at++)
+		{
+			order = len - reader->keys[at].len;
+			if (order == 0)
+				order = memcmp(it.key.val.string.val, reader->keys[at].name,
+							   len);
+			if (order <= 0)
+				break;
+		}
 		if (order == 0)
 		{
 			reader->values[at] = it.value;
