@@ -141,7 +141,8 @@ typedef struct ClaimCursorNote
 
 static ClaimCursorNote notes[TRACKED_MAX];
 static int tracked_count = 0;
-static bool has_tracked = false; /* anything, in either way */
+static bool has_tracked = false;   /* anything, in either way */
+static bool has_claimable = false; /* by a commit, not only by an abort */
 
 /* The last subtransaction that called tq_cursor_track_all(); 0: none. */
 static SubTransactionId all_tracked_by = InvalidSubTransactionId;
@@ -176,11 +177,7 @@ const TqShmemPart tq_cursor_shmem = {.name = "tq cursor",
  * Entries.
  */
 
-static TqLruKey
-claim_cursor_key_of(Oid pending, int32 queue)
-{
-	return tq_lru_key(&cursors, pending, queue, 0, 0);
-}
+#define KEY_OF(pending, queue) tq_lru_key(&cursors, pending, queue, 0, 0)
 
 /* Makes the entry of a queue that has none, under an exclusive lock. */
 static ClaimCursorEntry *
@@ -275,8 +272,7 @@ lower_tracked(int what, SubTransactionId since)
 
 		if (seq < TQ_CURSOR_END)
 		{
-			TqLruKey key = claim_cursor_key_of(notes[i].pending,
-											   notes[i].queue);
+			TqLruKey key = KEY_OF(notes[i].pending, notes[i].queue);
 			LWLock *lock = tq_lru_lock(&cursors, &key);
 			ClaimCursorEntry *entry;
 
@@ -306,7 +302,7 @@ drop_tracked(void)
 {
 	tracked_count = 0;
 	all_tracked_by = InvalidSubTransactionId;
-	has_tracked = false;
+	has_tracked = has_claimable = false;
 }
 
 /*
@@ -341,7 +337,8 @@ lower_and_wake(int what, SubTransactionId since)
 static void
 cursor_commits(void)
 {
-	lower_and_wake(MADE, TopSubTransactionId);
+	if (has_claimable)
+		lower_and_wake(MADE, TopSubTransactionId);
 }
 
 /*
@@ -387,7 +384,7 @@ tq_cursor_track_all(void)
 	if (identities == NULL)
 		return;
 	all_tracked_by = Max(all_tracked_by, id);
-	has_tracked = true;
+	has_tracked = has_claimable = true;
 }
 
 static bool
@@ -444,12 +441,8 @@ get_tracked(Oid pending, int32 queue, int priority)
 	return note;
 }
 
-/* Returns seq, limited to below TQ_CURSOR_END, which stands for no row. */
-static int64
-below_end(int64 seq)
-{
-	return Min(seq, TQ_CURSOR_END - 1);
-}
+/* The greatest seq of a note: TQ_CURSOR_END stands for no row. */
+#define LAST_SEQ (TQ_CURSOR_END - 1)
 
 /* Records that this transaction inserts a row. */
 void
@@ -459,8 +452,9 @@ tq_cursor_track_insert(Oid pending, int32 queue, int priority, int64 seq)
 
 	if (note == NULL)
 		return;
-	note->made = Min(note->made, below_end(seq));
+	note->made = Min(note->made, Min(seq, LAST_SEQ));
 	note->made_count++;
+	has_claimable = true;
 }
 
 /*
@@ -474,7 +468,7 @@ tq_cursor_track_delete(Oid pending, int32 queue, int priority, int64 seq)
 
 	if (note == NULL)
 		return;
-	note->taken = Min(note->taken, below_end(seq));
+	note->taken = Min(note->taken, Min(seq, LAST_SEQ));
 	note->taken_by = Max(note->taken_by, GetCurrentSubTransactionId());
 	note->taken_count++;
 	note->held_count -= note->held_count > 0;
@@ -490,8 +484,10 @@ tq_cursor_track_lock(Oid pending, int32 queue, int priority)
 {
 	ClaimCursorNote *note = get_tracked(pending, queue, priority);
 
-	if (note != NULL)
-		note->held_count++;
+	if (note == NULL)
+		return;
+	note->held_count++;
+	has_claimable = true;
 }
 
 /*
@@ -566,10 +562,11 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 		cursor->low[p] = TQ_CURSOR_BEGIN;
 	if (identities == NULL || RecoveryInProgress() || all_tracked_by != 0)
 		return;
-	key = claim_cursor_key_of(pending, queue);
+	key = KEY_OF(pending, queue);
 	if (!read_entry(&key, cursor, LW_SHARED))
 		(void) read_entry(&key, cursor, LW_EXCLUSIVE);
-	see_own(cursor);
+	if (has_tracked)
+		see_own(cursor);
 }
 
 /*
@@ -586,7 +583,7 @@ tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)
 
 	if (cursor->identity == 0 || low <= cursor->low[priority])
 		return;
-	key = claim_cursor_key_of(cursor->pending, cursor->queue);
+	key = KEY_OF(cursor->pending, cursor->queue);
 	lock = tq_lru_lock(&cursors, &key);
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	entry = tq_lru_find(&cursors, &key);

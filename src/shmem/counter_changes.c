@@ -30,7 +30,8 @@ static int nchanges = 0;
 static int first = 0; /* behind the last mark */
 static int room = FIRST_ROOM;
 static Oid changes_of = InvalidOid; /* the extension */
-static bool has_reserved = false;   /* one of them is of TQ_QUEUE_RESERVED */
+
+TqCountChanged tq_count_changed = {0};
 
 /* By hash, the last change of that hash; it may be of an earlier transaction. */
 static int latest[INDEX_SIZE];
@@ -55,13 +56,9 @@ tq_count_merge(TqCounted what, int counter, int64 *value, int64 by)
 		keep_earliest(value, by);
 }
 
-static int *
-position_of(TqCounted what, int64 id, int counter)
-{
-	uint32 hash = (uint32) id * 31 + (uint32) counter * 7 + what;
-
-	return &latest[hash % INDEX_SIZE];
-}
+#define POSITION_OF(what, id, counter)                                        \
+	(&latest[((uint32) (id) *31 + (uint32) (counter) *7 + (what)) %           \
+			 INDEX_SIZE])
 
 static bool
 counter_changes_is_same(const TqCountChange *change, TqCounted what, int64 id,
@@ -71,12 +68,10 @@ counter_changes_is_same(const TqCountChange *change, TqCounted what, int64 id,
 		   change->what == what && change->subid == subid;
 }
 
-/* Makes room for another change, so that the next one raises no error. */
-void
-tq_count_changes_make_room(void)
+/* Doubles the room for changes. */
+static void
+grow(void)
 {
-	if (nchanges < room)
-		return;
 	if (changes == first_changes)
 	{
 		changes = MemoryContextAlloc(TopMemoryContext,
@@ -88,13 +83,21 @@ tq_count_changes_make_room(void)
 	room *= 2;
 }
 
+/* Makes room for another change, so that the next one raises no error. */
+void
+tq_count_changes_make_room(void)
+{
+	if (nchanges == room)
+		grow();
+}
+
 /* Changes a counter when this transaction commits. */
 void
 tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 				int64 value)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
-	int *position = position_of(what, id, counter);
+	int *position = POSITION_OF(what, id, counter);
 	int before = *position;
 
 	if (changes_of != extension && nchanges > 0)
@@ -110,6 +113,7 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 		first = nchanges;
 	}
 	changes_of = extension;
+	tq_count_changed.any = true;
 	if (before >= nchanges || before < first)
 		before = -1;
 	if (before >= 0 &&
@@ -118,9 +122,12 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 		tq_count_merge(what, counter, &changes[before].value, value);
 		return;
 	}
-	tq_count_changes_make_room();
-	has_reserved = has_reserved ||
-				   (what == TQ_COUNTED_QUEUE && counter >= TQ_QUEUE_RESERVED);
+	if (nchanges == room)
+		grow();
+	if (what == TQ_COUNTED_QUEUE && counter >= TQ_QUEUE_RESERVED)
+		tq_count_changed.reserved = true;
+	if (what == TQ_COUNTED_GROUP && counter == TQ_GROUP_NEW)
+		tq_count_changed.new_groups = true;
 	*position = nchanges;
 	changes[nchanges++] = (TqCountChange){.id = id,
 										  .value = value,
@@ -149,8 +156,7 @@ void
 tq_count_doubt(void)
 {
 	tq_catalog_lock();
-	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0,
-					TQ_QUEUE_DOUBT, 1);
+	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0, TQ_QUEUE_DOUBT, 1);
 }
 
 /* Returns the changes of this transaction so far, and their extension. */
@@ -160,13 +166,6 @@ tq_count_changes(int *n, Oid *extension)
 	*n = nchanges - first;
 	*extension = changes_of;
 	return changes + first;
-}
-
-/* Returns whether the changes may give back what was reserved. */
-bool
-tq_count_changes_have_reserved(void)
-{
-	return has_reserved;
 }
 
 /* Returns by how much this transaction changes a counter of a queue. */
@@ -201,7 +200,7 @@ tq_count_changes_abort(SubTransactionId id)
 			first = (int) last->value;
 			return true;
 		}
-		*position_of(last->what, last->id, last->counter) = last->before;
+		*POSITION_OF(last->what, last->id, last->counter) = last->before;
 	}
 	return false;
 }
@@ -220,7 +219,7 @@ merge_last(SubTransactionId parent)
 								 parent))
 		return false;
 	tq_count_merge(last->what, last->counter, &before->value, last->value);
-	*position_of(last->what, last->id, last->counter) = last->before;
+	*POSITION_OF(last->what, last->id, last->counter) = last->before;
 	nchanges--;
 	return true;
 }
@@ -246,7 +245,7 @@ tq_count_changes_reset(void)
 {
 	nchanges = 0;
 	first = 0;
-	has_reserved = false;
+	tq_count_changed = (TqCountChanged){0};
 	if (room <= KEPT_ROOM)
 		return;
 	pfree(changes);

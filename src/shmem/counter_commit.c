@@ -21,17 +21,6 @@ static bool frees_slots = false;
 
 /* ---- changes ---- */
 
-/* Returns which rate an event belongs to, or -1. */
-static int
-counter_commit_rate_of(int counter)
-{
-	if (counter == TQ_QUEUE_CREATED)
-		return 0;
-	if (counter == TQ_QUEUE_CLAIMED)
-		return 1;
-	return counter >= TQ_QUEUE_ENDED && counter < TQ_QUEUE_WAITED ? 2 : -1;
-}
-
 /* Returns whether gauges count the changes of this transaction. */
 static bool
 counts(const TqCountGauges *gauges, TransactionId xid)
@@ -52,8 +41,15 @@ static void
 change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 			 const TqCountChange *change, TransactionId xid)
 {
-	int rate = counter_commit_rate_of(change->counter);
+	int rate = -1; /* which rate the event belongs to */
 
+	if (change->counter == TQ_QUEUE_CREATED)
+		rate = 0;
+	else if (change->counter == TQ_QUEUE_CLAIMED)
+		rate = 1;
+	else if (change->counter >= TQ_QUEUE_ENDED &&
+			 change->counter < TQ_QUEUE_WAITED)
+		rate = 2;
 	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
 								change->value);
@@ -229,9 +225,9 @@ counts_commit(void)
 		apply_exclusively(extension, changes + done, n - done, xid);
 		tq_count_unlock();
 	}
-	if (tq_count_changes_have_reserved())
+	if (tq_count_changed.reserved)
 		tq_room_release(extension, changes, n, false);
-	if (frees_slots || tq_count_changes_have_reserved())
+	if (frees_slots || tq_count_changed.reserved)
 		tq_room_wake(extension, changes, n);
 	frees_slots = false;
 }
@@ -289,7 +285,7 @@ counts_before_prepare(void)
 	 * until it ends.
 	 */
 	(void) tq_count_changes(&n, &extension);
-	if (!tq_count_changes_have_reserved() ||
+	if (!tq_count_changed.reserved ||
 		(n <= TQ_PREPARED_CHANGES && tq_count_prepared_has_room()))
 		return;
 	ereport(
@@ -368,7 +364,8 @@ counts_before_commit(void)
 	is_noted = n > 0;
 	if (!is_noted || tq_count_shared == NULL)
 		return;
-	enter_new_groups(extension, changes, n);
+	if (tq_count_changed.new_groups)
+		enter_new_groups(extension, changes, n);
 	tq_count_commit_begins(GetTopTransactionIdIfAny());
 }
 
@@ -391,7 +388,7 @@ counts_abort(SubTransactionId id)
 {
 	do
 	{
-		if (tq_count_changes_have_reserved())
+		if (tq_count_changed.reserved)
 			release_aborted(id);
 	} while (tq_count_changes_abort(id));
 }
@@ -405,7 +402,8 @@ counts_reset(void)
 	tq_count_changes_reset();
 }
 
-const TqXactEnd tq_counts_xact_end = {.before_commit = counts_before_commit,
+const TqXactEnd tq_counts_xact_end = {.has_work = &tq_count_changed.any,
+									  .before_commit = counts_before_commit,
 									  .commit = counts_commit,
 									  .abort = counts_abort,
 									  .reset = counts_reset,

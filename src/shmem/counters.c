@@ -223,30 +223,7 @@ const TqShmemPart tq_counters_shmem = {.name = "tq counters",
 									   .tables = counters_tables,
 									   .startup = counters_startup};
 
-/* ---- the lock ---- */
-
-/* Takes the lock of the counters; there are some. */
-void
-tq_count_lock(LWLockMode mode)
-{
-	LWLockAcquire(tq_count_shared->lock, mode);
-}
-
-/* Releases it. */
-void
-tq_count_unlock(void)
-{
-	LWLockRelease(tq_count_shared->lock);
-}
-
 /* ---- entries; the caller holds the lock ---- */
-
-/* Returns the key of a queue or group of this database. */
-TqCountKey
-tq_count_key(Oid extension, int64 id)
-{
-	return (TqCountKey){MyDatabaseId, extension, id};
-}
 
 /* Returns the entry of this database, or NULL. */
 TqCountDatabase *

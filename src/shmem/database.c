@@ -271,23 +271,6 @@ find_slot(Oid database)
 }
 
 /*
- * Notes that there is something to be published: C2 and C3 of the banner with
- * the present as due time, and with the flag instead of `noted`.  If the flag
- * is set already, the backend that set it wakes or has woken the maintenance
- * worker, which publishes as soon as it may.
- */
-static void
-note_message(MaintenanceSlot *slot)
-{
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&slot->messages) != 0 ||
-		pg_atomic_exchange_u32(&slot->messages, 1) != 0)
-		return;
-	if ((TimestampTz) pg_atomic_read_u64(&slot->next_due) != DT_NOBEGIN)
-		database_wake(&slot->process);
-}
-
-/*
  * Makes the maintenance worker of a database look for what is due then, unless
  * `due` is DT_NOEND, and for messages if there are any.  Raises no error.
  */
@@ -299,7 +282,19 @@ tq_maintenance_slot_wake(Oid database, TimestampTz due, bool message)
 	if (slot == NULL)
 		return;
 	if (message)
-		note_message(slot);
+	{
+		/*
+		 * Note that there is something to be published: C2 and C3 of the banner
+		 * with the present as due time, and with the flag instead of `noted`.
+		 * If the flag is set already, the backend that set it wakes or has
+		 * woken the maintenance worker, which publishes as soon as it may.
+		 */
+		pg_memory_barrier();
+		if (pg_atomic_read_u32(&slot->messages) == 0 &&
+			pg_atomic_exchange_u32(&slot->messages, 1) == 0 &&
+			(TimestampTz) pg_atomic_read_u64(&slot->next_due) != DT_NOBEGIN)
+			database_wake(&slot->process);
+	}
 	if (due != DT_NOEND)
 	{
 		uint64 noted;

@@ -18,6 +18,8 @@
 /* What this transaction has noted for the maintenance worker. */
 static TimestampTz noted_due = DT_NOEND;
 static bool noted_message = false;
+static bool has_woken = false; /* a session that waits, since the last end */
+static bool has_work = false;  /* any of these has been set, or a request */
 
 /*
  * A request to background processes.  It belongs to the subtransaction that
@@ -38,13 +40,21 @@ void
 tq_request_cycle(TimestampTz due)
 {
 	noted_due = Min(noted_due, due);
+	has_work = true;
 }
 
 /* Notes that this transaction writes something that is to be published. */
 void
 tq_request_publication(void)
 {
-	noted_message = true;
+	noted_message = has_work = true;
+}
+
+/* Notes that this process has woken a session that waits to claim. */
+void
+tq_request_note_woken(void)
+{
+	has_woken = has_work = true;
 }
 
 /*
@@ -64,6 +74,7 @@ tq_request_add(TqRequest what, Oid database)
 	 */
 	if (nrequests == REQUESTS_MAX)
 		nrequests--;
+	has_work = true;
 	requests[nrequests++] =
 		(Request){.what = what,
 				  .database = database,
@@ -100,8 +111,9 @@ send_requests(void)
 static void
 requests_commit(void)
 {
-	send_requests();
-	if (noted_message && tq_wait_take_woken())
+	if (nrequests > 0)
+		send_requests();
+	if (noted_message && has_woken)
 		tq_maintenance_slot_expect_claim(MyDatabaseId);
 	if (noted_due != DT_NOEND || noted_message)
 		tq_maintenance_slot_wake(MyDatabaseId, noted_due, noted_message);
@@ -142,12 +154,12 @@ static void
 drop_requests(void)
 {
 	noted_due = DT_NOEND;
-	noted_message = false;
+	noted_message = has_woken = has_work = false;
 	nrequests = 0;
-	(void) tq_wait_take_woken();
 }
 
-const TqXactEnd tq_request_xact_end = {.commit = requests_commit,
+const TqXactEnd tq_request_xact_end = {.has_work = &has_work,
+									   .commit = requests_commit,
 									   .abort = requests_abort,
 									   .reset = drop_requests,
 									   .subcommit = requests_subcommit};

@@ -161,6 +161,7 @@ extern const TqXactEnd tq_request_xact_end;
 
 extern void tq_request_cycle(TimestampTz due);
 extern void tq_request_publication(void);
+extern void tq_request_note_woken(void);
 extern void tq_request_add(TqRequest what, Oid database);
 
 /* ---- wait_queue.c: sessions that wait for a run, or for a task ---- */
@@ -170,7 +171,7 @@ extern const TqXactEnd tq_wait_xact_end;
 
 extern void tq_wait_wake(int32 queue, int n);
 extern void tq_wait_wake_all(void);
-extern bool tq_wait_take_woken(void);
+
 extern void tq_wait_note_queue(void);
 extern void tq_wait_note_opened(int32 queue);
 extern int32 tq_wait_number_of_task(int64 task);
@@ -462,10 +463,19 @@ extern void tq_count_merge(TqCounted what, int counter, int64 *value,
 						   int64 by);
 extern void tq_count(TqCounted what, int64 id, int counter, int64 by);
 extern void tq_count_doubt(void);
+/* What is among the changes of this transaction. */
+typedef struct TqCountChanged
+{
+	bool any;
+	bool reserved;   /* some may give back what was reserved */
+	bool new_groups; /* rows of groups were inserted */
+} TqCountChanged;
+
+extern TqCountChanged tq_count_changed;
+
 extern void tq_count_change(Oid extension, TqCounted what, int64 id,
 							int counter, int64 value);
 extern void tq_count_changes_make_room(void);
-extern bool tq_count_changes_have_reserved(void);
 extern int64 tq_count_changes_own(Oid extension, int32 queue, int counter);
 extern const TqCountChange *tq_count_changes(int *n, Oid *extension);
 extern bool tq_count_changes_abort(SubTransactionId id);
@@ -562,9 +572,14 @@ extern TqCountShared *tq_count_shared; /* NULL: there are no counters */
 extern HTAB *tq_count_queues;
 extern HTAB *tq_count_groups;
 
-extern TqCountKey tq_count_key(Oid extension, int64 id);
-extern void tq_count_lock(LWLockMode mode);
-extern void tq_count_unlock(void);
+/* The key of a queue or group of this database. */
+#define tq_count_key(extension, id)                                           \
+	((TqCountKey){MyDatabaseId, (extension), (id)})
+
+/* Take and release the lock of the counters; there are some. */
+#define tq_count_lock(mode) LWLockAcquire(tq_count_shared->lock, mode)
+#define tq_count_unlock() LWLockRelease(tq_count_shared->lock)
+
 extern TqCountDatabase *tq_count_find_database(void);
 extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);

@@ -193,7 +193,6 @@ static bool new_queue = false;    /* this transaction makes a queue known */
 static int32 opened = 0; /* queue that it opens; ALL_QUEUES; 0: none */
 static int32 resolved[NOTED_MAX]; /* tasks that it resolves */
 static int nresolved = 0;         /* may be greater than NOTED_MAX */
-static bool has_woken = false;    /* since tq_wait_take_woken() */
 
 /*
  * Start of the server.
@@ -281,7 +280,7 @@ wait_queue_call(Partition *partition, Link *link)
 	if (!pg_atomic_compare_exchange_u32(&waiter->state, &expected,
 										WOKEN | link->number << STATE_BITS))
 		return false;
-	has_woken = true;
+	tq_request_note_woken();
 	SetLatch(&GetPGProcByNumber(waiter - shared->waiters)->procLatch);
 	return true;
 }
@@ -396,16 +395,6 @@ tq_wait_list(void)
 		LWLockRelease(shared->partitions[i].lock);
 	}
 	return sleepers;
-}
-
-/* Returns whether this process has woken a waiter since the last call. */
-bool
-tq_wait_take_woken(void)
-{
-	bool result = has_woken;
-
-	has_woken = false;
-	return result;
 }
 
 /*

@@ -398,8 +398,8 @@ extern Oid tq_catalog_slugid_type(void);
 
 /*
  * The part of a module; NULL: nothing to do.  The part is left out while
- * *has_work is false; NULL: it finds out itself.  None of these functions raises
- * an error or allocates memory.  A prepared transaction has neither commit nor abort, because it
+ * *has_work is false.  None of these functions raises an error or allocates
+ * memory.  A prepared transaction has neither commit nor abort, because it
  * ends in another session, where none of them is called.
  */
 typedef struct TqXactEnd

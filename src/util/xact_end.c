@@ -8,7 +8,7 @@
  * callback, which calls the modules in the order of a table (tq.c).  It is
  * registered when the library is loaded, which may be in the postmaster, and
  * runs at the end of every transaction, so that a module with nothing to do
- * is not called, or returns at once.
+ * is not called.
  *
  * A parallel worker writes nothing, so that nothing is called at its end.
  */
@@ -29,12 +29,6 @@ static int nends;
 			(callback)(__VA_ARGS__);                                          \
 	} while (0)
 
-static bool
-has_work(const TqXactEnd *end)
-{
-	return end->has_work == NULL || *end->has_work;
-}
-
 /* Calls each part at the end of a transaction, and before it is prepared. */
 static void
 xact_end_transaction_ends(XactEvent event, void *arg)
@@ -43,7 +37,7 @@ xact_end_transaction_ends(XactEvent event, void *arg)
 	{
 		const TqXactEnd *end = ends[i];
 
-		if (!has_work(end))
+		if (!*end->has_work)
 			continue;
 		switch (event)
 		{
@@ -79,7 +73,7 @@ xact_end_subtransaction_ends(SubXactEvent event, SubTransactionId id,
 {
 	for (int i = 0; i < nends; i++)
 	{
-		if (!has_work(ends[i]))
+		if (!*ends[i]->has_work)
 			continue;
 		switch (event)
 		{
