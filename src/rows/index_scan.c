@@ -6,7 +6,8 @@
  * repeated with other values by tq_scan_seek().  A range scan looks for a range
  * of the last of these columns, a bigint.  tq_scan_open() is for scans that
  * also open their table; tq_scan_begin() is for those in a table that the
- * caller has open.
+ * caller has open.  A scan to which no snapshot is given uses that of the
+ * statement.
  *
  * A range scan should have an end even where the caller stops before it: the
  * access method reads all entries of a leaf page that match, which is up to
@@ -62,13 +63,16 @@ equality_function(Oid opfamily, Oid type)
 }
 
 /*
- * Opens an index for a scan by its first ncolumns columns with equal values.
+ * Opens an index for a scan by its first ncolumns columns with equal values, and
+ * registers the snapshot of the statement if *snapshot is NULL.
  */
 static TqScan *
-open_index(TqTable *table, TqRelation *index, int ncolumns)
+open_index(TqTable *table, TqRelation *index, int ncolumns, Snapshot *snapshot)
 {
 	TqScan *scan = palloc0(sizeof(TqScan));
 
+	if (*snapshot == NULL)
+		*snapshot = scan->registered = RegisterSnapshot(tq_spi_snapshot());
 	scan->table = table;
 	scan->index = index_open(tq_relation_oid(index), table->lock_mode);
 	scan->nkeys = ncolumns;
@@ -98,7 +102,7 @@ open_index(TqTable *table, TqRelation *index, int ncolumns)
 TqScan *
 tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 {
-	TqScan *scan = open_index(table, index, nkeys);
+	TqScan *scan = open_index(table, index, nkeys, &snapshot);
 
 	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
 	return scan;
@@ -113,7 +117,7 @@ TqScan *
 tq_scan_begin_range(TqTable *table, TqRelation *index, int ncolumns,
 					Snapshot snapshot)
 {
-	TqScan *scan = open_index(table, index, ncolumns);
+	TqScan *scan = open_index(table, index, ncolumns, &snapshot);
 
 	ScanKeyInit(&scan->keys[ncolumns - 1], ncolumns,
 				BTGreaterEqualStrategyNumber, F_INT8GE, (Datum) 0);
@@ -255,42 +259,8 @@ tq_scan_end(TqScan *scan)
 	index_endscan(scan->desc);
 	ExecDropSingleTupleTableSlot(scan->slot);
 	index_close(scan->index, NoLock);
-}
-
-typedef TqScan *ScanBegin(TqTable *table, TqRelation *index, int ncolumns,
-						  Snapshot snapshot);
-
-static TqScan *
-open_table(TqRelation *which, TqRelation *index, int ncolumns,
-		   Snapshot snapshot, ScanBegin *begin)
-{
-	TqTable *table = tq_table_open(which);
-	Snapshot registered = NULL;
-	TqScan *scan;
-
-	if (snapshot == NULL)
-		snapshot = registered = RegisterSnapshot(tq_spi_snapshot());
-	scan = begin(table, index, ncolumns, snapshot);
-	scan->registered = registered;
-	return scan;
-}
-
-/*
- * Opens a table and begins a scan in it.  Without a snapshot, the scan uses
- * that of the statement.
- */
-TqScan *
-tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
-			 Snapshot snapshot)
-{
-	return open_table(which, index, nkeys, snapshot, tq_scan_begin);
-}
-
-/* Like tq_scan_open(), for a range scan of a single column. */
-TqScan *
-tq_scan_open_range(TqRelation *which, TqRelation *index, Snapshot snapshot)
-{
-	return open_table(which, index, 1, snapshot, tq_scan_begin_range);
+	if (scan->registered != NULL)
+		UnregisterSnapshot(scan->registered);
 }
 
 /* Ends a scan that was begun with its table; keeps the locks. */
@@ -300,8 +270,6 @@ tq_scan_close(TqScan *scan)
 	TqTable *table = scan->table;
 
 	tq_scan_end(scan);
-	if (scan->registered != NULL)
-		UnregisterSnapshot(scan->registered);
 	tq_table_close(table);
 }
 

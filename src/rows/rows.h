@@ -89,17 +89,7 @@ extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
 pg_noreturn extern void tq_table_error(const TqTable *table, TM_Result result);
 
-/*
- * Set columns, numbered from 1, of a row that is being built; tq_put_time()
- * stores 0 as NULL.
- */
-static inline void
-tq_put(TupleTableSlot *slot, int column, Datum value)
-{
-	slot->tts_values[column - 1] = value;
-	slot->tts_isnull[column - 1] = false;
-}
-
+/* Sets a column, numbered from 1, of a row that is being built. */
 static inline void
 tq_put_unless(TupleTableSlot *slot, int column, Datum value, bool isnull)
 {
@@ -107,20 +97,15 @@ tq_put_unless(TupleTableSlot *slot, int column, Datum value, bool isnull)
 	slot->tts_isnull[column - 1] = isnull;
 }
 
-static inline void
-tq_put_null(TupleTableSlot *slot, int column)
-{
-	slot->tts_values[column - 1] = (Datum) 0;
-	slot->tts_isnull[column - 1] = true;
-}
+#define tq_put(slot, column, value) tq_put_unless(slot, column, value, false)
+#define tq_put_null(slot, column) tq_put_unless(slot, column, (Datum) 0, true)
 
-static inline void
-tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
-{
-	tq_put_unless(slot, column, TimestampTzGetDatum(time), time == 0);
-}
-
-/* By type; 0 and false are stored as NULL in columns of the types _or_null. */
+/*
+ * By type; 0 and false are stored as NULL in columns of the types _or_null and
+ * of times.
+ */
+#define tq_put_time(slot, column, value)                                      \
+	tq_put_unless(slot, column, TimestampTzGetDatum(value), (value) == 0)
 #define tq_put_int64(slot, column, value)                                     \
 	tq_put(slot, column, Int64GetDatum(value))
 #define tq_put_int32(slot, column, value)                                     \
@@ -160,7 +145,7 @@ typedef struct TqScan
 	int nkeys;
 	ScanKeyData keys[TQ_MAX_KEYS + 1];
 	TupleTableSlot *slot; /* the current row */
-	Snapshot registered;  /* by tq_scan_open(); NULL: none */
+	Snapshot registered;  /* when none was given; NULL: none */
 	/* for tq_scan_find_near() */
 	int64 at;    /* the value of the last entry */
 	int64 below; /* where the scan ends */
@@ -169,9 +154,12 @@ typedef struct TqScan
 extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
 							 Snapshot snapshot);
 extern void tq_scan_end(TqScan *scan);
-extern TqScan *tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
-							Snapshot snapshot);
 extern void tq_scan_close(TqScan *scan);
+
+/* Like tq_scan_begin(), and opens the table; tq_scan_close() closes both. */
+#define tq_scan_open(which, index, nkeys, snapshot)                           \
+	tq_scan_begin(tq_table_open(which), index, nkeys, snapshot)
+
 extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_next(TqScan *scan);
 extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);
@@ -183,8 +171,6 @@ extern bool tq_scan_previous(TqScan *scan);
 /* Range scans. */
 extern TqScan *tq_scan_begin_range(TqTable *table, TqRelation *index,
 								   int ncolumns, Snapshot snapshot);
-extern TqScan *tq_scan_open_range(TqRelation *which, TqRelation *index,
-								  Snapshot snapshot);
 extern void tq_scan_seek_range(TqScan *scan, Datum a, Datum b, int64 from,
 							   int64 below);
 extern bool tq_scan_next_entry(TqScan *scan, int64 *value);

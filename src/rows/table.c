@@ -269,42 +269,6 @@ shape_of(Relation table)
 	return shape;
 }
 
-/*
- * Opens the indexes of a table; returns NULL if the executor has to insert the
- * entries.
- */
-static TqEntries *
-entries_open(Relation table)
-{
-	const Shape *shape = shape_of(table);
-	TqEntries *entries;
-
-	if (!shape->is_simple)
-		return NULL;
-	entries = palloc(offsetof(TqEntries, indexes) +
-					 sizeof(Relation) * shape->n);
-	entries->table = table;
-	entries->shape = shape;
-	entries->late = NULL;
-	entries->nlate = entries->room = 0;
-	for (int i = 0; i < shape->n; i++)
-		entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
-	return entries;
-}
-
-/* Returns whether a row belongs into a partial index. */
-static bool
-satisfies_predicate(const TqEntries *entries, const IndexInfo *info,
-					TupleTableSlot *slot)
-{
-	ExprContext *tuple = entries->shape->tuple;
-
-	if (info->ii_Predicate == NIL)
-		return true;
-	tuple->ecxt_scantuple = slot;
-	return ExecQualAndReset(info->ii_PredicateState, tuple);
-}
-
 /* Keeps the entry of the primary key of a row until the indexes are closed. */
 static void
 keep_late(TqEntries *entries, TupleTableSlot *slot, int column)
@@ -344,6 +308,7 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 	const Shape *shape = entries->shape;
 	bool is_free = true;
 
+	shape->tuple->ecxt_scantuple = slot;
 	for (int i = 0; i < shape->n; i++)
 	{
 		IndexInfo *info = shape->infos[i];
@@ -351,8 +316,10 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 		Datum values[INDEX_MAX_KEYS];
 		bool isnull[INDEX_MAX_KEYS];
 
+		/* The row may not belong into a partial index. */
 		if (!info->ii_ReadyForInserts ||
-			!satisfies_predicate(entries, info, slot))
+			(info->ii_Predicate != NIL &&
+			 !ExecQualAndReset(info->ii_PredicateState, shape->tuple)))
 			continue;
 		if (i == shape->primary && OidIsValid(arbiter))
 		{
@@ -362,7 +329,6 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 		if (info->ii_Unique)
 			check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
 											  : UNIQUE_CHECK_YES;
-		shape->tuple->ecxt_scantuple = slot;
 		FormIndexDatum(info, slot, shape->state, values, isnull);
 		if (!index_insert(entries->indexes[i], values, isnull, &slot->tts_tid,
 						  entries->table, check, false, info) &&
@@ -477,8 +443,7 @@ tq_table_open(TqRelation *which)
 {
 	TqTable *table = palloc0(sizeof(TqTable));
 
-	table->lock_mode = tq_spi_is_reading() ? AccessShareLock
-										   : RowExclusiveLock;
+	table->lock_mode = tq_spi_is_reading() ? AccessShareLock : RowExclusiveLock;
 	table->rel = table_open(tq_relation_oid(which), table->lock_mode);
 	return table;
 }
@@ -513,18 +478,35 @@ begin_executor(TqTable *table)
 	InitResultRelInfo(table->result, table->rel, 0, NULL, 0);
 }
 
-/* Opens the indexes of a table for new entries. */
+/*
+ * Opens the indexes of a table for new entries, unless they are open; those that
+ * are not simple, with the executor, which then inserts the entries.
+ */
 static void
 open_indexes(TqTable *table)
 {
+	const Shape *shape;
+	TqEntries *entries;
+
 	if (table->entries != NULL || table->has_executor_indexes)
 		return;
-	table->entries = entries_open(table->rel);
-	if (table->entries != NULL)
+	shape = shape_of(table->rel);
+	if (!shape->is_simple)
+	{
+		begin_executor(table);
+		ExecOpenIndices(table->result, false);
+		table->has_executor_indexes = true;
 		return;
-	begin_executor(table);
-	ExecOpenIndices(table->result, false);
-	table->has_executor_indexes = true;
+	}
+	entries = palloc(offsetof(TqEntries, indexes) +
+					 sizeof(Relation) * shape->n);
+	entries->table = table->rel;
+	entries->shape = shape;
+	entries->late = NULL;
+	entries->nlate = entries->room = 0;
+	for (int i = 0; i < shape->n; i++)
+		entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
+	table->entries = entries;
 }
 
 /*
@@ -581,28 +563,20 @@ refuse_triggers(Relation rel, int16 event)
 	}
 }
 
-/* Returns whether a column of a row is NULL that must not be. */
-static bool
-has_forbidden_null(const TqTable *table, TupleTableSlot *slot)
-{
-	TupleDesc columns = RelationGetDescr(table->rel);
-
-	for (int i = 0; i < columns->natts; i++)
-	{
-		if (slot->tts_isnull[i] && TupleDescAttr(columns, i)->attnotnull)
-			return true;
-	}
-	return false;
-}
-
 /* Checks NOT NULL, and lets the executor check what else there is. */
 static void
 check_constraints(TqTable *table, TupleTableSlot *slot)
 {
-	TupleConstr *constraints = RelationGetDescr(table->rel)->constr;
+	TupleDesc columns = RelationGetDescr(table->rel);
+	bool may_fail;
 
-	if (constraints == NULL ||
-		(constraints->num_check == 0 && !has_forbidden_null(table, slot)))
+	if (columns->constr == NULL)
+		return;
+	may_fail = columns->constr->num_check > 0;
+	for (int i = 0; !may_fail && i < columns->natts; i++)
+		may_fail = slot->tts_isnull[i] &&
+				   TupleDescAttr(columns, i)->attnotnull;
+	if (!may_fail)
 		return;
 	begin_executor(table);
 	ExecConstraints(table->result, slot, table->estate);

@@ -609,8 +609,7 @@ pending_take_row(PendingWalk *walk, TupleTableSlot *slot)
 		case TM_Invisible:
 			tq_table_error(walk->table, TM_Invisible);
 	}
-	started->payload = tq_task_payload_for_claim(walk->tasks);
-	started->scopes = tq_task_scopes_for_claim(walk->tasks);
+	tq_task_payload_for_claim(walk->tasks, started);
 	return SIGHT_TAKEN;
 }
 

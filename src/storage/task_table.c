@@ -429,7 +429,8 @@ tq_task_find(const TqSlug *slug, TqTask *task)
 TqScan *
 tq_task_scan_begin(Snapshot snapshot)
 {
-	return tq_scan_open_range(&task_table, &task_by_id, snapshot);
+	return tq_scan_begin_range(tq_table_open(&task_table), &task_by_id, 1,
+							   snapshot);
 }
 
 /*
@@ -556,20 +557,14 @@ tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 }
 
 /*
- * Returns a copy of the payload of the task that tq_task_for_claim() found
- * last.
+ * Reads the payload and the scopes of the task that tq_task_for_claim() found
+ * last; NULL if it has no scopes.
  */
-Jsonb *
-tq_task_payload_for_claim(TqScan *scan)
+void
+tq_task_payload_for_claim(TqScan *scan, TqClaimed *claimed)
 {
-	return tq_row_varlena(scan->slot, Anum_task_payload);
-}
-
-/* Returns a copy of the scopes of that task; NULL if it has none. */
-ArrayType *
-tq_task_scopes_for_claim(TqScan *scan)
-{
-	return tq_row_varlena(scan->slot, Anum_task_scopes);
+	claimed->payload = tq_row_varlena(scan->slot, Anum_task_payload);
+	claimed->scopes = tq_row_varlena(scan->slot, Anum_task_scopes);
 }
 
 /* Returns the scopes of a task; NULL if it has none. */
@@ -577,8 +572,9 @@ ArrayType *
 tq_task_scopes(int64 id)
 {
 	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
-	ArrayType *scopes = find_by_id(scan, id) ? tq_task_scopes_for_claim(scan)
-											 : NULL;
+	ArrayType *scopes = find_by_id(scan, id)
+							? tq_row_varlena(scan->slot, Anum_task_scopes)
+							: NULL;
 
 	tq_scan_close(scan);
 	return scopes;

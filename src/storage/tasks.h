@@ -183,8 +183,7 @@ extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
 							  int *priority);
 extern bool tq_task_for_claim(TqScan *scan, int64 id,
 							  struct TqClaimed *claimed);
-extern Jsonb *tq_task_payload_for_claim(TqScan *scan);
-extern ArrayType *tq_task_scopes_for_claim(TqScan *scan);
+extern void tq_task_payload_for_claim(TqScan *scan, TqClaimed *claimed);
 extern ArrayType *tq_task_scopes(int64 id);
 
 /* ---- run_table.c: tq_internal.run, and the location of a task ---- */
