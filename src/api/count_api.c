@@ -91,8 +91,8 @@ read_counts(int *n)
 	TqGauges *ended;
 
 	tq_counts_settle();
-	source = tq_counts_read_queues(tq_catalog_locked_table(),
-								   tq_count_identity(), &counts, n);
+	source = tq_counts_read_queues(tq_locked_table, tq_count_identity(),
+								   &counts, n);
 	/* Wake the maintenance worker, which counts. */
 	if (source == TQ_COUNT_REBUILDING)
 		tq_request_cycle(tq_clock_now());
@@ -270,9 +270,9 @@ tq_count_state(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	tq_call_begin(true);
 	tq_counts_settle();
-	source = tq_counts_read_gauges(tq_catalog_locked_table(),
-								   tq_count_identity(), 0, gauges);
-	tq_set_time(values, nulls, 1, tq_counts_since(tq_catalog_locked_table()));
+	source = tq_counts_read_gauges(tq_locked_table, tq_count_identity(), 0,
+								   gauges);
+	tq_set_time(values, nulls, 1, tq_counts_since(tq_locked_table));
 	tq_call_end();
 	values[0] = CStringGetTextDatum(source_name(source));
 	PG_RETURN_DATUM(HeapTupleGetDatum(
@@ -288,7 +288,7 @@ tq_reset_queue_stats(PG_FUNCTION_ARGS)
 {
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:upkeep"));
-	tq_counts_reset(tq_catalog_locked_table());
+	tq_counts_reset(tq_locked_table);
 	tq_request_cycle(tq_clock_now());
 	tq_audit_operator(fcinfo);
 	tq_call_end();

@@ -74,7 +74,7 @@ static TimestampTz next_count = TQ_LONG_AGO;
 static TimestampTz
 count_pass_due(TimestampTz now)
 {
-	Oid extension = tq_catalog_locked_table();
+	Oid extension = tq_locked_table;
 
 	tq_counts_settle();
 	/* If the clock was set back, a count does not wait for it. */
@@ -94,7 +94,7 @@ tq_count_pass(void)
 	Oid extension;
 
 	tq_call_begin(true);
-	extension = tq_catalog_locked_table();
+	extension = tq_locked_table;
 	if (!tq_count_must_build(extension, tq_count_identity()))
 		tq_group_count_again(tq_count_group_to_build(extension));
 	else

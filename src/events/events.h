@@ -25,8 +25,9 @@ typedef struct TqOutboxBatch
 	TqMessage *messages; /* only those that are wanted */
 	int n;
 	int room;
-	bool has_looked; /* which exchanges are wanted */
-	uint32 wanted;   /* a bit for each */
+	bool has_looked; /* the rest is known */
+	uint32 wanted;   /* exchanges, a bit for each */
+	int segment;     /* of the message log that is written to */
 } TqOutboxBatch;
 
 extern bool tq_outbox_is_wanted(TqExchange exchange);

@@ -26,11 +26,11 @@
 static uint64 known_generation = 0;
 static TqFacts known;
 
-/* Refreshes the cached bindings if they have changed. */
+/* Refreshes the cached bindings, which have changed. */
 static void
-outbox_look_up(void)
+refresh(void)
 {
-	Oid extension = tq_catalog_locked_table();
+	Oid extension = tq_locked_table;
 	uint64 generation;
 	uint64 change;
 
@@ -38,9 +38,8 @@ outbox_look_up(void)
 	 * The generation is read first, so that a change of the tables during the
 	 * read causes another read next time.
 	 */
-	generation = tq_bindings_generation();
-	if (generation == known_generation)
-		return;
+	tq_bindings_watch();
+	generation = *tq_bindings_generation;
 	if (!tq_facts_find(extension, &known, &change))
 	{
 		TimestampTz since;
@@ -51,22 +50,26 @@ outbox_look_up(void)
 		 */
 		known.wanted = tq_bindings_wanted();
 		known.segment = tq_segment_current(&since);
-		if (!tq_spi_is_reading() && tq_activation_is_committed())
+		if (!tq_spi_is_reading && tq_activation_is_committed())
 			tq_facts_store(extension, &known, change);
 	}
 	known_generation = generation;
 }
 
-/* Returns which exchanges are wanted, a bit for each: one look for a batch. */
+/*
+ * Finds out which exchanges are wanted, a bit for each, and where messages are
+ * written: one look for a batch.
+ */
 static uint32
-wanted_by(TqOutboxBatch *batch)
+look_up(TqOutboxBatch *batch)
 {
-	if (!batch->has_looked)
-	{
-		outbox_look_up();
-		batch->wanted = known.wanted;
-		batch->has_looked = true;
-	}
+	if (batch->has_looked)
+		return batch->wanted;
+	if (*tq_bindings_generation != known_generation)
+		refresh();
+	batch->wanted = known.wanted;
+	batch->segment = known.segment;
+	batch->has_looked = true;
 	return batch->wanted;
 }
 
@@ -76,8 +79,9 @@ wanted_by(TqOutboxBatch *batch)
 bool
 tq_outbox_is_wanted(TqExchange exchange)
 {
-	outbox_look_up();
-	return (known.wanted & (1 << exchange)) != 0;
+	TqOutboxBatch batch = {0};
+
+	return (look_up(&batch) & (1 << exchange)) != 0;
 }
 
 /*
@@ -191,7 +195,7 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 									  : tq_state_exchange(run->state);
 	TqMessage message;
 
-	if (wanted_by(batch) == 0)
+	if (look_up(batch) == 0)
 		return;
 	message = message_about(exchange, task, run == NULL ? -1 : run->run_id,
 							last);
@@ -206,7 +210,7 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 void
 tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 {
-	uint32 wanted = wanted_by(batch);
+	uint32 wanted = look_up(batch);
 
 	if (wanted & (1 << message->exchange))
 		outbox_put(batch, message);
@@ -274,12 +278,12 @@ tq_outbox_append(TqOutboxBatch *batch)
 {
 	if (batch->n == 0)
 		return;
-	outbox_look_up();
+	(void) look_up(batch); /* a notice is added without a look */
 	for (int done = 0; done < batch->n;)
 	{
 		int alike = count_alike(batch->messages + done, batch->n - done);
 
-		tq_messages_insert(known.segment, batch->messages + done, alike);
+		tq_messages_insert(batch->segment, batch->messages + done, alike);
 		done += alike;
 	}
 	tq_request_publication();

@@ -95,13 +95,14 @@ default_channel(TqExchange exchange)
 static void
 look_up_bindings(void)
 {
-	uint64 generation = tq_bindings_generation();
+	uint64 generation = *tq_bindings_generation;
 	TqBinding *list;
 	int n;
 	MemoryContext outer;
 
 	if (bindings.generation == generation)
 		return;
+	tq_bindings_watch();
 	bindings.generation = 0;
 	if (bindings_context == NULL)
 		bindings_context = AllocSetContextCreate(CacheMemoryContext,

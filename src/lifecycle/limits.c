@@ -64,7 +64,7 @@ request_of(int32 queue, int gauge, int limit, int min, int max)
 {
 	if (!are_kept())
 		refuse_without_counters(queue);
-	return (TqRoomRequest){.extension = tq_catalog_locked_table(),
+	return (TqRoomRequest){.extension = tq_locked_table,
 						   .identity = tq_count_identity(),
 						   .queue = queue,
 						   .gauge = gauge,
@@ -78,7 +78,7 @@ limits_rate_of(int32 queue, const TqQueueSettings *settings)
 {
 	if (!are_kept())
 		refuse_without_counters(queue);
-	return (TqRate){.extension = tq_catalog_locked_table(),
+	return (TqRate){.extension = tq_locked_table,
 					.queue = queue,
 					.claims = settings->rate_count,
 					.interval = settings->rate_interval * 1000};

@@ -443,7 +443,7 @@ tq_table_open(TqRelation *which)
 {
 	TqTable *table = palloc0(sizeof(TqTable));
 
-	table->lock_mode = tq_spi_is_reading() ? AccessShareLock : RowExclusiveLock;
+	table->lock_mode = tq_spi_is_reading ? AccessShareLock : RowExclusiveLock;
 	table->rel = table_open(tq_relation_oid(which), table->lock_mode);
 	return table;
 }

@@ -173,7 +173,7 @@ may_add(const TqNameCache *cache)
 	if (tq_name_is_interning())
 		return false;
 	return SharedInvalidMessageCounter ==
-		   (tq_spi_is_reading() ? tq_spi_read_since() : cache->found_at);
+		   (tq_spi_is_reading ? tq_spi_read_since() : cache->found_at);
 }
 
 /*

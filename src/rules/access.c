@@ -140,9 +140,9 @@ forget_roles(Datum arg, int cacheid, uint32 hashvalue)
 	role_generation++;
 }
 
-/* Returns a number that changes whenever a role or a grant may have changed. */
-static uint64
-present_generation(void)
+/* Watches roles and grants, before they are read. */
+static void
+access_watch(void)
 {
 	static bool watching = false;
 
@@ -152,8 +152,11 @@ present_generation(void)
 		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, forget_roles, (Datum) 0);
 	}
 	watching = true;
-	return role_generation + tq_grants_generation();
+	tq_grants_watch();
 }
+
+/* A number that differs once a role or a grant, watched, may have changed. */
+#define PRESENT_GENERATION() (role_generation + *tq_grants_generation)
 
 /* Returns whether a role may do everything. */
 static bool
@@ -247,7 +250,7 @@ access_look_up(Oid role, uint64 generation)
 	Access *entry;
 	bool found;
 
-	tq_grants_watch();
+	access_watch();
 	if (cache == NULL || cache_generation != generation)
 	{
 		HASHCTL control = {.keysize = sizeof(Oid),
@@ -353,30 +356,23 @@ const TqXactEnd tq_access_xact_end = {.has_work = &has_assumed,
 /* The role for which tq_access_as() checks; InvalidOid: for the caller. */
 static Oid checked_role = InvalidOid;
 
-/* Returns the role whose scopes count, unless scopes were assumed. */
-static Oid
-role_in_question(void)
-{
-	return OidIsValid(checked_role) ? checked_role : tq_spi_caller();
-}
+/* The role whose scopes count, unless scopes were assumed. */
+#define ROLE_IN_QUESTION()                                                    \
+	(OidIsValid(checked_role) ? checked_role : tq_spi_caller())
 
-/* Returns whether scopes were assumed, which count in place of the role's. */
-static bool
-counts_assumed(void)
-{
-	return assumed != NULL && !OidIsValid(checked_role);
-}
+/* Whether scopes were assumed, which count in place of the role's. */
+#define COUNTS_ASSUMED() (assumed != NULL && !OidIsValid(checked_role))
 
 /* Returns the scopes of the caller, or those that were assumed. */
 static const Access *
 of_caller(void)
 {
-	Oid caller = role_in_question();
-	uint64 generation;
+	uint64 generation = PRESENT_GENERATION();
+	Oid caller;
 
-	if (counts_assumed())
+	if (COUNTS_ASSUMED())
 		return &assumed->access;
-	generation = present_generation();
+	caller = ROLE_IN_QUESTION();
 	if (last == NULL || last->role != caller || cache_generation != generation)
 		last = access_look_up(caller, generation);
 	return last;
@@ -446,9 +442,10 @@ uint64
 tq_access_forget_dropped_roles(void)
 {
 	static uint64 done = 0;
-	uint64 generation = present_generation();
+	uint64 generation = PRESENT_GENERATION();
 	uint64 deleted;
 
+	access_watch();
 	if (done == generation)
 		return 0;
 	deleted = tq_grants_delete_of_dropped_roles();
@@ -575,7 +572,7 @@ void
 tq_access_error(const TqNeed *need)
 {
 	StringInfoData missing;
-	bool by_assumed = counts_assumed();
+	bool by_assumed = COUNTS_ASSUMED();
 
 	initStringInfo(&missing);
 	describe(&missing, need);
@@ -588,7 +585,7 @@ tq_access_error(const TqNeed *need)
 				   "The transaction has assumed credentials; only their scopes count.")
 			 : errhint("An administrator can grant scopes to role \"%s\": "
 					   "tq.grant_scopes(), tq.grant_queue().",
-					   tq_error_role(role_in_question()))));
+					   tq_error_role(ROLE_IN_QUESTION()))));
 }
 
 /* Raises TQ403 unless the caller has the scopes that a call requires. */

@@ -145,7 +145,7 @@ void
 tq_count(TqCounted what, int64 id, int counter, int64 by)
 {
 	if (id != 0 && tq_counted_queues > 0)
-		tq_count_change(tq_catalog_locked_table(), what, id, counter, by);
+		tq_count_change(tq_locked_table, what, id, counter, by);
 }
 
 /*
@@ -156,7 +156,7 @@ void
 tq_count_doubt(void)
 {
 	tq_catalog_lock();
-	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0, TQ_QUEUE_DOUBT, 1);
+	tq_count_change(tq_locked_table, TQ_COUNTED_QUEUE, 0, TQ_QUEUE_DOUBT, 1);
 }
 
 /* Returns the changes of this transaction so far, and their extension. */

@@ -29,19 +29,13 @@ static TqRelation grants = TQ_RELATION("scope_grant");
 
 static TqWatched watched = TQ_WATCHED(grants);
 
+const uint64 *const tq_grants_generation = &watched.generation;
+
 static TqStatement delete_dropped = TQ_STATEMENT(
 	"DELETE FROM tq_internal.scope_grant AS g"
 	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)");
 
-/* Returns a number that changes whenever the table may have changed. */
-uint64
-tq_grants_generation(void)
-{
-	tq_watched_begin(&watched);
-	return watched.generation;
-}
-
-/* Makes tq_grants_generation() ignore changes of other tables. */
+/* Watches the table, before it is read. */
 void
 tq_grants_watch(void)
 {

@@ -32,7 +32,7 @@ static TqStatement insert_activation =
 	TQ_STATEMENT("INSERT INTO tq_internal.activation (since) VALUES ($1)",
 				 TIMESTAMPTZOID);
 
-/* The extension known to be active, by tq_catalog_locked_table(). */
+/* The extension known to be active, by tq_locked_table. */
 static Oid active = InvalidOid;
 
 /* The transaction that inserted the row, if this backend did. */
@@ -56,7 +56,7 @@ activation_has_row(void)
 bool
 tq_activation_is_done(void)
 {
-	Oid extension = tq_catalog_locked_table();
+	Oid extension = tq_locked_table;
 	TqFacts facts;
 	uint64 change;
 
@@ -78,7 +78,7 @@ tq_activation_is_done(void)
 bool
 tq_activation_is_committed(void)
 {
-	return active == tq_catalog_locked_table() && inserted_by == InvalidTransactionId;
+	return active == tq_locked_table && inserted_by == InvalidTransactionId;
 }
 
 /* Marks this database as in use.  The caller has called tq_call_begin(). */
@@ -89,7 +89,7 @@ activate(void)
 			   TQ_VALUES(TimestampTzGetDatum(tq_clock_now())), NULL);
 	tq_tick_begin_ids();
 	tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
-	active = tq_catalog_locked_table();
+	active = tq_locked_table;
 	inserted_by = GetCurrentTransactionId();
 }
 

@@ -170,8 +170,8 @@ read_gauge(int gauge, TqStatement *by_rows, int32 queue, TimestampTz now)
 	int n;
 
 	tq_counts_settle();
-	if (tq_counts_read_gauges(tq_catalog_locked_table(), tq_count_identity(),
-							  queue, gauges) != TQ_COUNT_MEMORY)
+	if (tq_counts_read_gauges(tq_locked_table, tq_count_identity(), queue,
+							  gauges) != TQ_COUNT_MEMORY)
 		return tq_spi_run_int64(by_rows, values, 0);
 	ended = gauges[gauge] == 0 ? NULL : tq_count_ended(now, &n);
 	for (int i = 0; ended != NULL && i < n; i++)
@@ -339,7 +339,7 @@ count_read_time(TupleTableSlot *slot, void *into)
 static void
 load_rate(int32 queue, const TqQueueSettings *settings)
 {
-	TqRate rate = {.extension = tq_catalog_locked_table(),
+	TqRate rate = {.extension = tq_locked_table,
 				   .queue = queue,
 				   .claims = settings->rate_count,
 				   .interval = settings->rate_interval * 1000};
@@ -362,7 +362,7 @@ load_rate(int32 queue, const TqQueueSettings *settings)
 static void
 load_rates(void)
 {
-	Oid extension = tq_catalog_locked_table();
+	Oid extension = tq_locked_table;
 	int n;
 	int32 *queues;
 
@@ -395,7 +395,7 @@ tq_count_build_gauges(void)
 	TqGauges *rows;
 	int n;
 
-	if (!tq_count_build_begin(tq_catalog_locked_table(), tq_count_identity(),
+	if (!tq_count_build_begin(tq_locked_table, tq_count_identity(),
 							  TQ_COUNTED_QUEUE, 0, prepared, nprepared,
 							  &snapshot))
 		return false;
@@ -418,7 +418,7 @@ bool
 tq_count_read_group(int64 id, int64 *counters)
 {
 	tq_counts_settle();
-	return id != 0 && tq_counts_read_group(tq_catalog_locked_table(),
+	return id != 0 && tq_counts_read_group(tq_locked_table,
 										   tq_count_identity(), id, counters);
 }
 
@@ -429,7 +429,7 @@ tq_count_read_group(int64 id, int64 *counters)
 bool
 tq_count_group_begin(int64 id, Snapshot *snapshot)
 {
-	return tq_count_build_begin(tq_catalog_locked_table(), tq_count_identity(),
+	return tq_count_build_begin(tq_locked_table, tq_count_identity(),
 								TQ_COUNTED_GROUP, id, NULL, 0, snapshot);
 }
 
@@ -519,7 +519,7 @@ double
 tq_progress_of_group(const TqGroup *group, int64 tasks)
 {
 	/* About how many runs are running; 0 without counters. */
-	int64 running = tq_counts_read_running(tq_catalog_locked_table());
+	int64 running = tq_counts_read_running(tq_locked_table);
 	bool by_tasks = running > 0 ? tasks <= TASKS_PER_RUNNING * running
 								: tasks <= SMALL_GROUP;
 	double sum = 0;

@@ -126,7 +126,10 @@ typedef enum TqBindingLockClass
 } TqBindingLockClass;
 
 extern void tq_binding_lock(const char *name, TqBindingLockClass class);
-extern uint64 tq_bindings_generation(void);
+/* Differs once the tables, which are watched, may have changed. */
+extern const uint64 *const tq_bindings_generation;
+
+extern void tq_bindings_watch(void);
 extern void tq_bindings_changed(void);
 extern int tq_bindings_wanted(void);
 extern TqBinding *tq_bindings_list(int *found);

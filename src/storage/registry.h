@@ -156,7 +156,9 @@ typedef struct TqGrant
 	char *scope;
 } TqGrant;
 
-extern uint64 tq_grants_generation(void);
+/* Differs once the table, which is watched, may have changed. */
+extern const uint64 *const tq_grants_generation;
+
 extern void tq_grants_watch(void);
 extern void tq_grants_changed(void);
 extern TqGrant *tq_grants_all(int *found);

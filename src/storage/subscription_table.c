@@ -43,12 +43,13 @@ static TqWatched watched = {.table = &bindings,
 							.generation = 1,
 							.note_change = tq_facts_change};
 
-/* Returns a number that changes whenever the tables may have changed. */
-uint64
-tq_bindings_generation(void)
+const uint64 *const tq_bindings_generation = &watched.generation;
+
+/* Watches the tables, before they are read. */
+void
+tq_bindings_watch(void)
 {
 	tq_watched_begin(&watched);
-	return watched.generation;
 }
 
 /*

@@ -28,8 +28,7 @@
 /* The table that is locked: one that most calls lock in any case. */
 #define LOCKED_TABLE "task"
 
-/* The table that the last call locked. */
-static Oid locked_table = InvalidOid;
+Oid tq_locked_table = InvalidOid;
 
 static Oid
 find_locked_table(void)
@@ -71,7 +70,7 @@ tq_catalog_lock(void)
 	if (!OidIsValid(table))
 		refuse_dropped(false);
 	LockRelationOid(table, AccessShareLock);
-	locked_table = table;
+	tq_locked_table = table;
 	if (seen == SharedInvalidMessageCounter)
 		return;
 	now = find_locked_table();
@@ -79,21 +78,12 @@ tq_catalog_lock(void)
 		refuse_dropped(OidIsValid(now));
 }
 
-/*
- * Returns an Oid that distinguishes the extension that this call has locked
- * from one that was dropped earlier.
- */
-Oid
-tq_catalog_locked_table(void)
-{
-	return locked_table;
-}
-
 /* Returns the owner of the table that this call has locked. */
 Oid
 tq_catalog_owner(void)
 {
-	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(locked_table));
+	HeapTuple tuple = SearchSysCache1(RELOID,
+									  ObjectIdGetDatum(tq_locked_table));
 	Oid owner;
 
 	if (!HeapTupleIsValid(tuple))

@@ -49,13 +49,6 @@ tq_clock_real_seconds(void)
 	return GetCurrentTimestamp() / USECS_PER_SEC;
 }
 
-/* Returns t plus milliseconds. */
-TimestampTz
-tq_clock_add_ms(TimestampTz t, int64 ms)
-{
-	return t + ms * USECS_PER_MS;
-}
-
 /*
  * Returns the same month, day and time of the next year; 29 February becomes 1
  * March.

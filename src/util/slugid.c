@@ -34,11 +34,7 @@ static const uint8 position_of[256] =
 	 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52};
 
 /* The value of a character, 0 to 63, or more if it is not of the alphabet. */
-static inline uint32
-sextet(char c)
-{
-	return (uint32) position_of[(unsigned char) c] - 1;
-}
+#define SEXTET(c) ((uint32) position_of[(unsigned char) (c)] - 1)
 
 /* Returns whether the bytes are a UUID of version 4 and of the RFC variant. */
 bool
@@ -91,19 +87,19 @@ tq_slug_parse(const char *text, size_t len, TqSlug *slug)
 		return false;
 	for (int i = 0; i < 20; i += 4)
 	{
-		uint32 a = sextet(text[i]);
-		uint32 b = sextet(text[i + 1]);
-		uint32 c = sextet(text[i + 2]);
-		uint32 d = sextet(text[i + 3]);
+		uint32 a = SEXTET(text[i]);
+		uint32 b = SEXTET(text[i + 1]);
+		uint32 c = SEXTET(text[i + 2]);
+		uint32 d = SEXTET(text[i + 3]);
 
 		all |= a | b | c | d;
 		*byte++ = (uint8) (a << 2 | b >> 4);
 		*byte++ = (uint8) (b << 4 | c >> 2);
 		*byte++ = (uint8) (c << 6 | d);
 	}
-	last = sextet(text[21]);
-	all |= sextet(text[20]) | last;
-	*byte = (uint8) (sextet(text[20]) << 2 | last >> 4);
+	last = SEXTET(text[21]);
+	all |= SEXTET(text[20]) | last;
+	*byte = (uint8) (SEXTET(text[20]) << 2 | last >> 4);
 	return all <= 0x3F && (last & 0x0F) == 0 && tq_slug_is_random(slug);
 }
 
@@ -188,15 +184,6 @@ tq_slugs_random(int n)
 	slugid_draw(slugs, n);
 	qsort(slugs, n, sizeof(TqSlug), slugid_compare);
 	return slugs;
-}
-
-/*
- * Compares two slugids by their bytes, which is not the order of their texts.
- */
-int
-tq_slug_compare(const TqSlug *a, const TqSlug *b)
-{
-	return memcmp(a->bytes, b->bytes, TQ_SLUG_BYTES);
 }
 
 /* ---- slugids that are made of names ---- */

@@ -60,9 +60,8 @@
 
 #pragma GCC diagnostic pop
 
-/* Whether the current call only reads, and how many calls are nested. */
-static bool reading = false;
-static int depth = 0;
+bool tq_spi_is_reading = false;
+static int depth = 0; /* how many calls are nested */
 
 /* Invalidation messages processed before the snapshot of a reading call. */
 static uint64 read_since = 0;
@@ -97,21 +96,19 @@ leave_call(void *arg)
 	Opening *opening = (Opening *) arg;
 
 	current = opening->outer;
-	reading = opening->was_reading;
+	tq_spi_is_reading = opening->was_reading;
 	read_since = opening->was_read_since;
 	running = opening->was_running;
 	depth--;
 }
 
 /*
- * Raises an error if the transaction is read-only, as every transaction on a
- * standby is.  A call that writes begins with this.
+ * Raises the error that the transaction is read-only, as every transaction on a
+ * standby is.
  */
 void
-tq_spi_require_writable(void)
+tq_spi_refuse_write(void)
 {
-	if (!XactReadOnly)
-		return;
 	if (RecoveryInProgress())
 		ereport(
 			ERROR,
@@ -148,13 +145,13 @@ open_call(bool read_only)
 	opening->caller = GetUserId();
 	opening->is_body = false;
 	opening->is_owner = false;
-	opening->was_reading = reading;
+	opening->was_reading = tq_spi_is_reading;
 	opening->was_read_since = read_since;
 	opening->was_running = running;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
 									   &opening->callback);
 	current = opening;
-	reading = read_only;
+	tq_spi_is_reading = read_only;
 	depth++;
 }
 
@@ -249,7 +246,7 @@ tq_spi_begin_part(void)
 	if (current == NULL || !current->is_body)
 		elog(ERROR, "this function is called by bodies only");
 	caller = current->caller;
-	open_call(reading);
+	open_call(tq_spi_is_reading);
 	current->caller = caller;
 	current->is_owner = true;
 }
@@ -272,23 +269,18 @@ tq_spi_caller(void)
 	return current == NULL ? GetUserId() : current->caller;
 }
 
-/* Restores the rights and the settings of the caller. */
-static void
-become_caller(void)
-{
-	if (!current->is_owner)
-		return;
-	AtEOXact_GUC(true, current->settings);
-	SetUserIdAndSecContext(current->user, current->security);
-}
-
 /* Ends the SQL of a call. */
 void
 tq_spi_close(void)
 {
-	if (reading)
+	if (tq_spi_is_reading)
 		PopActiveSnapshot();
-	become_caller();
+	if (current->is_owner)
+	{
+		/* Restore the rights and the settings of the caller. */
+		AtEOXact_GUC(true, current->settings);
+		SetUserIdAndSecContext(current->user, current->security);
+	}
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 }
@@ -304,13 +296,6 @@ tq_spi_read_since(void)
 	return read_since;
 }
 
-/* Returns whether the current call only reads.  It may be on a standby. */
-bool
-tq_spi_is_reading(void)
-{
-	return reading;
-}
-
 /*
  * Returns the snapshot of the current call: its own if it only reads, or else
  * the latest one.
@@ -318,34 +303,26 @@ tq_spi_is_reading(void)
 Snapshot
 tq_spi_snapshot(void)
 {
-	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
+	return tq_spi_is_reading ? GetActiveSnapshot() : GetLatestSnapshot();
 }
 
 /*
- * Returns whether the server plans a statement of tq: that which runs, or one
- * of the body that runs.  While a statement runs, the server may plan others,
+ * Plans a statement of tq with the settings that it needs: that which runs, or
+ * one of the body that runs.  While a statement runs, the server may plan others,
  * such as those of a trigger: their text differs.
  */
-static bool
-spi_is_of_tq(const char *query_string)
-{
-	if (current != NULL && current->is_body)
-		return true;
-	return running != NULL && query_string != NULL &&
-		   strcmp(query_string, running->sql) == 0;
-}
-
-/* Plans a statement of tq with the settings that it needs. */
 static PlannedStmt *
 plan_statement(Query *parse, const char *query_string, int cursor_options,
 			   ParamListInfo params)
 {
 	planner_hook_type plan = next_planner_hook ? next_planner_hook
 											   : standard_planner;
+	bool is_of_body = current != NULL && current->is_body;
 	PlannedStmt *result;
 	int nest;
 
-	if (!spi_is_of_tq(query_string))
+	if (!is_of_body && (running == NULL || query_string == NULL ||
+						strcmp(query_string, running->sql) != 0))
 		return plan(parse, query_string, cursor_options, params);
 	nest = NewGUCNestLevel();
 	set_option("enable_indexscan", "on");
@@ -373,7 +350,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 static void
 start_statement(QueryDesc *query, int flags)
 {
-	if (current != NULL && current->is_body && !reading &&
+	if (current != NULL && current->is_body && !tq_spi_is_reading &&
 		IsolationUsesXactSnapshot())
 	{
 		UnregisterSnapshot(query->snapshot);
@@ -469,7 +446,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	running = statement;
 	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values),
 								nulls, tq_spi_snapshot(), InvalidSnapshot,
-								reading, true, 0);
+								tq_spi_is_reading, true, 0);
 	running = outer;
 	if (override)
 		AtEOXact_GUC(true, nest);

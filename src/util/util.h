@@ -96,7 +96,6 @@ extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_real_now(void);
 extern int64 tq_clock_real_seconds(void);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
-extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
 extern int64 tq_clock_ms_until(TimestampTz t);
 extern TimestampTz tq_clock_latest(void);
 extern TimestampTz tq_clock_next_year(TimestampTz t);
@@ -106,6 +105,9 @@ extern bool tq_clock_parse_span(const char *text, size_t len, int64 *ms);
 extern char *tq_clock_interval_text(Interval *span);
 extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
 extern char *tq_clock_text(TimestampTz t);
+
+/* A time that is so many milliseconds later. */
+#define tq_clock_add_ms(t, ms) ((TimestampTz) ((t) + INT64CONST(1000) * (ms)))
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 
@@ -162,7 +164,9 @@ extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
 extern void tq_slug_random(TqSlug *slug);
 extern TqSlug *tq_slugs_random(int n);
-extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
+
+/* Compares two slugids by their bytes, which is not the order of their texts. */
+#define tq_slug_compare(a, b) memcmp(a, b, TQ_SLUG_BYTES)
 
 extern bool tq_slug_is_random(const TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
@@ -323,7 +327,19 @@ typedef struct TqStatement
 	}
 
 extern void tq_spi_init(void);
-extern void tq_spi_require_writable(void);
+extern void tq_spi_refuse_write(void);
+
+/*
+ * Raises an error if the transaction is read-only.  A call that writes begins with
+ * this.
+ */
+#define tq_spi_require_writable()                                             \
+	do                                                                        \
+	{                                                                         \
+		if (XactReadOnly)                                                     \
+			tq_spi_refuse_write();                                            \
+	} while (0)
+
 extern void tq_spi_open(bool read_only);
 extern void tq_spi_open_at(Snapshot snapshot);
 extern void tq_spi_close(void);
@@ -333,7 +349,7 @@ extern void tq_spi_end_body(void);
 extern void tq_spi_begin_part(void);
 extern void tq_spi_end_part(void);
 extern Oid tq_spi_caller(void);
-extern bool tq_spi_is_reading(void);
+extern bool tq_spi_is_reading; /* the current call; it may be on a standby */
 extern uint64 tq_spi_read_since(void);
 extern Snapshot tq_spi_snapshot(void);
 extern uint64 tq_spi_run(TqStatement *statement, const Datum *values,
@@ -390,7 +406,11 @@ extern char **tq_texts_of_array(ArrayType *array, int *n);
 #define TQ_SCHEMA "tq_internal"
 
 extern void tq_catalog_lock(void);
-extern Oid tq_catalog_locked_table(void);
+/*
+ * The table that the last call locked: distinguishes the extension from one that
+ * was dropped earlier.
+ */
+extern Oid tq_locked_table;
 extern Oid tq_catalog_owner(void);
 extern Oid tq_catalog_slugid_type(void);
 
