@@ -63,9 +63,9 @@ store_seen(Claimer *claimer, TimestampTz now, bool claims)
  * the settings of its queue, else tq.claim_timeout.
  */
 static TimestampTz
-end_of_claim(int32 policy, int32 queue, TimestampTz now)
+end_of_claim(const TqPolicy *policy, int32 queue, TimestampTz now)
 {
-	int64 timeout = tq_policy_get(policy)->claim_timeout;
+	int64 timeout = policy->claim_timeout;
 
 	if (timeout == TQ_OFF)
 		timeout = tq_queue_settings(queue)->claim_timeout;
@@ -88,10 +88,11 @@ set_times(TqClaimed *claimed, int n, int32 queue, TimestampTz now)
 	for (int i = 0; i < n; i++)
 	{
 		TqClaimed *run = &claimed[i];
-		int64 timeout = tq_policy_get(run->policy)->run_timeout;
+		const TqPolicy *policy = tq_policy_get(run->policy);
+		int64 timeout = policy->run_timeout;
 		TimestampTz end = tq_clock_add_ms(now, timeout);
 
-		run->taken_until = end_of_claim(run->policy, queue, now);
+		run->taken_until = end_of_claim(policy, queue, now);
 		if (run->started != 0)
 			continue;
 		run->started = now;
@@ -443,7 +444,8 @@ extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
 	   TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
-	TimestampTz taken_until = end_of_claim(task->policy, task->queue, now);
+	TimestampTz taken_until = end_of_claim(tq_policy_get(task->policy),
+										   task->queue, now);
 	bool has_expired = false;
 	bool is_written = false;
 

@@ -134,7 +134,6 @@ read_late(TqReport *reports, int n)
 {
 	TqTask *tasks = palloc(sizeof(TqTask) * n);
 	TqTaskFinder finder = {NULL, NULL};
-	bool is_wanted = tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -153,7 +152,8 @@ read_late(TqReport *reports, int n)
 			else
 				report->named = NULL;
 		}
-		else if (!is_wanted && report->reason == TQ_RESOLVED_COMPLETED)
+		else if (report->reason == TQ_RESOLVED_COMPLETED &&
+				 !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED))
 			continue;
 		else if (tq_task_find_by_id(&finder, report->id, &tasks[i]))
 			report->task = &tasks[i];
