@@ -24,17 +24,12 @@
 
 #include "shmem.h"
 
-static Size
-set_size(const TqLruSets *sets)
-{
-	return TQ_LRU_SET_SIZE(sets->nentries, sets->entry_size);
-}
-
 /* Returns the size of the memory that tq_lru_attach() is given. */
 Size
 tq_lru_size(const TqLruSets *sets)
 {
-	return mul_size(sets->nsets, set_size(sets));
+	return mul_size(sets->nsets,
+					TQ_LRU_SET_SIZE(sets->nentries, sets->entry_size));
 }
 
 /* Keeps the address of the memory, which was zeroed when it was made. */
@@ -63,24 +58,15 @@ tq_lru_key(const TqLruSets *sets, Oid table, int32 id, int32 priority,
 							 sets->nsets};
 }
 
-/* Returns the lock of the set that a key belongs to. */
-LWLock *
-tq_lru_lock(const TqLruSets *sets, const TqLruKey *key)
+/* Returns the first entry of a set, and its clock, which is before them. */
+static char *
+entries_of_set(const TqLruSets *sets, uint32 set, pg_atomic_uint32 **clock)
 {
-	return &sets->locks[key->set % TQ_LRU_LOCKS].lock;
-}
+	char *memory = sets->memory +
+				   set * TQ_LRU_SET_SIZE(sets->nentries, sets->entry_size);
 
-static pg_atomic_uint32 *
-clock_of(const TqLruSets *sets, uint32 set)
-{
-	return (pg_atomic_uint32 *) (sets->memory + set * set_size(sets));
-}
-
-static TqLruEntry *
-entry_at(const TqLruSets *sets, uint32 set, int i)
-{
-	return (TqLruEntry *) (sets->memory + set * set_size(sets) +
-						   TQ_LRU_SET_HEAD + i * sets->entry_size);
+	*clock = (pg_atomic_uint32 *) memory;
+	return memory + TQ_LRU_SET_HEAD;
 }
 
 /*
@@ -90,11 +76,12 @@ entry_at(const TqLruSets *sets, uint32 set, int i)
 void *
 tq_lru_find(const TqLruSets *sets, const TqLruKey *key)
 {
-	pg_atomic_uint32 *clock = clock_of(sets, key->set);
+	pg_atomic_uint32 *clock;
+	char *entries = entries_of_set(sets, key->set, &clock);
 
 	for (int i = 0; i < sets->nentries; i++)
 	{
-		TqLruEntry *entry = entry_at(sets, key->set, i);
+		TqLruEntry *entry = (TqLruEntry *) (entries + i * sets->entry_size);
 
 		if (entry->key.id != key->id || entry->key.hash != key->hash ||
 			entry->key.priority != key->priority ||
@@ -117,13 +104,14 @@ tq_lru_find(const TqLruSets *sets, const TqLruKey *key)
 void *
 tq_lru_make(const TqLruSets *sets, const TqLruKey *key)
 {
-	pg_atomic_uint32 *clock = clock_of(sets, key->set);
+	pg_atomic_uint32 *clock;
+	char *entries = entries_of_set(sets, key->set, &clock);
 	uint32 now = pg_atomic_read_u32(clock);
 	TqLruEntry *oldest = NULL;
 
 	for (int i = 0; i < sets->nentries; i++)
 	{
-		TqLruEntry *entry = entry_at(sets, key->set, i);
+		TqLruEntry *entry = (TqLruEntry *) (entries + i * sets->entry_size);
 
 		if (oldest == NULL || entry->key.database == InvalidOid ||
 			now - pg_atomic_read_u32(&entry->used) >
@@ -152,11 +140,14 @@ tq_lru_free_database(const TqLruSets *sets)
 	for (int set = 0; set < sets->nsets; set++)
 	{
 		LWLock *lock = &sets->locks[set % TQ_LRU_LOCKS].lock;
+		pg_atomic_uint32 *clock;
+		char *entries = entries_of_set(sets, set, &clock);
 
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		for (int i = 0; i < sets->nentries; i++)
 		{
-			TqLruEntry *entry = entry_at(sets, set, i);
+			TqLruEntry *entry = (TqLruEntry *) (entries +
+												i * sets->entry_size);
 
 			if (entry->key.database == MyDatabaseId)
 				tq_lru_free(entry);

@@ -273,7 +273,10 @@ extern Size tq_lru_size(const TqLruSets *sets);
 extern void tq_lru_attach(TqLruSets *sets, void *memory, LWLockPadded *locks);
 extern TqLruKey tq_lru_key(const TqLruSets *sets, Oid table, int32 id,
 						   int32 priority, uint64 hash);
-extern LWLock *tq_lru_lock(const TqLruSets *sets, const TqLruKey *key);
+
+/* The lock of the set that a key belongs to. */
+#define tq_lru_lock(sets, key) (&(sets)->locks[(key)->set % TQ_LRU_LOCKS].lock)
+
 extern void *tq_lru_find(const TqLruSets *sets, const TqLruKey *key);
 extern void *tq_lru_make(const TqLruSets *sets, const TqLruKey *key);
 extern void tq_lru_free(TqLruEntry *entry);
