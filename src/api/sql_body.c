@@ -82,14 +82,14 @@ tq_body_init(void)
 }
 
 /* What a body has noted for the audit trail, by audit_task(). */
-typedef struct Noted
+typedef struct BodyNotes
 {
 	bool is_set;
 	int n; /* tasks: 0 or 1 */
 	TqActRun run;
-} Noted;
+} BodyNotes;
 
-static Noted *noted = NULL; /* of the body that runs */
+static BodyNotes *noted = NULL; /* of the body that runs */
 
 /*
  * Runs a body.  That of a function which only reads is marked as read-only, as
@@ -97,10 +97,10 @@ static Noted *noted = NULL; /* of the body that runs */
  * snapshots, and none may write.  *own is what it notes for the audit trail.
  */
 static Datum
-sql_body_run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
+sql_body_run(FunctionCallInfo fcinfo, bool read_only, BodyNotes *own)
 {
 	MemoryContext context = CurrentMemoryContext;
-	Noted *outer = noted;
+	BodyNotes *outer = noted;
 	volatile Datum result = (Datum) 0;
 
 	PG_TRY();
@@ -139,7 +139,7 @@ static Datum
 sql_body_call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 {
 	MemoryContext outer = CurrentMemoryContext;
-	Noted own = {0};
+	BodyNotes own = {0};
 	Datum result;
 
 	if (plpgsql.call == NULL)

@@ -53,7 +53,7 @@ typedef struct Awaited
 	TqSlug id;         /* of the task or group */
 	TqMember member;   /* the task, or an unresolved task of the group */
 	TqSetLists lists;  /* of the wait queue */
-	int64 look_ms;     /* when to look without a wake-up; 0: seldom */
+	int64 recheck_ms;  /* when to look without a wake-up; 0: seldom */
 } Awaited;
 
 static void
@@ -93,7 +93,7 @@ set_list(Awaited *awaited, int32 number)
 static void
 wait_look_at(Awaited *awaited, TimestampTz again)
 {
-	awaited->look_ms = again == 0 ? 0 : tq_clock_ms_until(again);
+	awaited->recheck_ms = again == 0 ? 0 : tq_clock_ms_until(again);
 }
 
 static bool
@@ -236,8 +236,8 @@ wait_until(TqWait *wait, Awaited *awaited)
 		bool called = tq_wait_tried(wait);
 
 		SPI_commit();
-		if (awaited->look_ms > 0)
-			tq_wait_look_in(wait, awaited->look_ms);
+		if (awaited->recheck_ms > 0)
+			tq_wait_recheck_in(wait, awaited->recheck_ms);
 		if (!called)
 			wakeup = tq_wait_sleep(wait, awaited->site);
 	}

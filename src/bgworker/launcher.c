@@ -151,7 +151,7 @@ list_databases(void)
  * pg_database again.
  */
 static void
-take_wishes(void)
+take_requests(void)
 {
 	Oid asked[ASKED_BATCH];
 	bool rescan;
@@ -542,7 +542,7 @@ tq_launcher_main(Datum arg)
 			if (database->slot >= 0)
 				reap(database);
 		}
-		take_wishes();
+		take_requests();
 		launcher_sleep_until(start_workers());
 	}
 }

@@ -165,7 +165,7 @@ watch_expiry(const TqTask *tasks, int n)
  * tq_retention_published_before() to the end of the task.
  */
 static void
-maintenance_look_again(int64 task, TimestampTz unpublished, TimestampTz now)
+maintenance_recheck(int64 task, TimestampTz unpublished, TimestampTz now)
 {
 	int64 ms = Min(unpublished / 1000,
 				   INT64CONST(1000) * tq_message_retention);
@@ -200,7 +200,7 @@ delete_expired(const TqTask *tasks, int64 *ids, int n, TimestampTz now,
 				ids[nheld++] = ids[i];
 			}
 			else
-				maintenance_look_again(ids[i], run.resolved - published, now);
+				maintenance_recheck(ids[i], run.resolved - published, now);
 		}
 		else
 			again[nagain++] = ids[i];

@@ -25,9 +25,9 @@ typedef struct TqOutboxBatch
 	TqMessage *messages; /* only those that are wanted */
 	int n;
 	int room;
-	bool has_looked; /* the rest is known */
-	uint32 wanted;   /* exchanges, a bit for each */
-	int segment;     /* of the message log that is written to */
+	bool is_known; /* the rest is known */
+	uint32 wanted; /* exchanges, a bit for each */
+	int segment;   /* of the message log that is written to */
 } TqOutboxBatch;
 
 extern bool tq_outbox_is_wanted(TqExchange exchange);
@@ -182,8 +182,8 @@ typedef enum TqUnread
 } TqUnread;
 
 extern TqUnread tq_subscribe_unread(const TqBehind *behind, int64 last_id,
-									int64 *look_max, TimestampTz now);
-extern int tq_subscribe_read(int64 after, int max, int64 look_max,
+									int64 *max_examined, TimestampTz now);
+extern int tq_subscribe_read(int64 after, int max, int64 max_examined,
 							 const TqFilter *filters, int nfilters,
 							 TqReceiver receive, void *arg, int64 *read_upto);
 

@@ -63,13 +63,13 @@ refresh(void)
 static uint32
 look_up(TqOutboxBatch *batch)
 {
-	if (batch->has_looked)
+	if (batch->is_known)
 		return batch->wanted;
 	if (*tq_bindings_generation != known_generation)
 		refresh();
 	batch->wanted = known.wanted;
 	batch->segment = known.segment;
-	batch->has_looked = true;
+	batch->is_known = true;
 	return batch->wanted;
 }
 

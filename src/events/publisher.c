@@ -93,7 +93,7 @@ default_channel(TqExchange exchange)
 
 /* Reads the bindings again if they have changed. */
 static void
-look_up_bindings(void)
+refresh_bindings(void)
 {
 	uint64 generation = *tq_bindings_generation;
 	TqBinding *list;
@@ -343,8 +343,8 @@ notify_slice(PublisherSlice *slice)
 
 /* Sends NOTIFY for these messages and notes when this transaction commits. */
 static void
-tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
-	 uint64 listened)
+publisher_notify(TqMessage *messages, int n, const TqMessage *notes,
+				 int nnotes, uint64 listened)
 {
 	bool queues = (listened & tq_listener_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
 	HASHCTL control = {.keysize = 2 * NAMEDATALEN,
@@ -362,7 +362,7 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	int exchanges;
 	int kept = 0;
 
-	look_up_bindings();
+	refresh_bindings();
 	exchanges = listened_exchanges(listened);
 	for (int i = 0; i < n; i++)
 	{
@@ -441,7 +441,8 @@ notify_unsent(TqTick *tick, Notification *notification)
 	if (notification->listened == 0)
 		return 1;
 	nnotes = skip == 0 ? nnotes : 0;
-	tell(messages + skip, n, notes, nnotes, notification->listened);
+	publisher_notify(messages + skip, n, notes, nnotes,
+					 notification->listened);
 	notification->room -= n + nnotes;
 	return Max(n, 1);
 }
@@ -636,7 +637,7 @@ publish_page(const TqMessagePage *page, const TqTick *last, TqTick *tick,
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (notification->listened == 0 || notification->later)
 		return;
-	tell(page->messages, n, notes, nnotes, notification->listened);
+	publisher_notify(page->messages, n, notes, nnotes, notification->listened);
 	notification->room -= page->n;
 }
 

@@ -77,7 +77,8 @@ tq_retention_published_before(TimestampTz now)
 static bool
 warn_losers(int64 last_id, TimestampTz now)
 {
-	int64 look_max = MyBackendType == B_BG_WORKER ? LOOK_MAX : CALL_LOOK_MAX;
+	int64 max_examined = MyBackendType == B_BG_WORKER ? LOOK_MAX
+													  : CALL_LOOK_MAX;
 	int n;
 	int nlosers = 0;
 	bool all = true;
@@ -85,7 +86,7 @@ warn_losers(int64 last_id, TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 	{
-		switch (tq_subscribe_unread(&behind[i], last_id, &look_max, now))
+		switch (tq_subscribe_unread(&behind[i], last_id, &max_examined, now))
 		{
 			case TQ_UNREAD_NONE:
 				break;

@@ -346,10 +346,10 @@ subscription_collect(const TqTick *ticks, int nticks, TqMessage **messages,
 
 /*
  * Reads the log until the reader has enough, the log ends, or the id
- * `end` or about look_max messages have been examined.
+ * `end` or about max_examined messages have been examined.
  */
 static void
-read_log(Reading *reading, int64 look_max)
+read_log(Reading *reading, int64 max_examined)
 {
 	MemoryContext part = AllocSetContextCreate(CurrentMemoryContext,
 											   "tq reading",
@@ -377,19 +377,19 @@ read_log(Reading *reading, int64 look_max)
 		}
 		MemoryContextReset(part);
 	} while (nticks > 0 && reading->left > 0 && reading->upto < reading->end &&
-			 reading->examined < look_max);
+			 reading->examined < max_examined);
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(part);
 }
 
 /*
  * Reads the log after that id: gives `receive` up to max messages that match
- * one of the filters, and examines not many more than look_max
+ * one of the filters, and examines not many more than max_examined
  * messages.  Returns the number of messages; sets *read_upto to the id up to
  * which it has read.
  */
 int
-tq_subscribe_read(int64 after, int max, int64 look_max,
+tq_subscribe_read(int64 after, int max, int64 max_examined,
 				  const TqFilter *filters, int nfilters, TqReceiver receive,
 				  void *arg, int64 *read_upto)
 {
@@ -402,7 +402,7 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 					   .upto = after,
 					   .end = PG_INT64_MAX};
 
-	read_log(&reading, look_max);
+	read_log(&reading, max_examined);
 	*read_upto = reading.upto;
 	return max - reading.left;
 }
@@ -431,12 +431,12 @@ note_id(const TqAddress *address, void *arg)
 
 /*
  * Returns whether a message after behind->acked, up to last_id, matches this
- * subscription.  Subtracts the number of examined messages from *look_max.  Moves
+ * subscription.  Subtracts the number of examined messages from *max_examined.  Moves
  * the mark of the subscription over messages that do not match it, so that they
  * are not examined again.
  */
 TqUnread
-tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
+tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *max_examined,
 					TimestampTz now)
 {
 	int n;
@@ -452,15 +452,15 @@ tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
 	int64 skipped;
 	bool is_found;
 
-	read_log(&reading, *look_max);
-	*look_max -= Min(*look_max, reading.examined);
+	read_log(&reading, *max_examined);
+	*max_examined -= Min(*max_examined, reading.examined);
 	is_found = reading.left == 0;
 	if (is_found && first <= last_id)
 		return TQ_UNREAD_SOME;
 	skipped = is_found ? first - 1 : reading.upto;
 	if (skipped > behind->acked_id)
 		tq_subscription_skip(behind->name, skipped, now);
-	return !is_found && reading.upto < last_id && *look_max == 0
+	return !is_found && reading.upto < last_id && *max_examined == 0
 			   ? TQ_UNREAD_UNKNOWN
 			   : TQ_UNREAD_NONE;
 }

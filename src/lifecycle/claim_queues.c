@@ -326,7 +326,7 @@ typedef struct ClaimQueuesTry
  * whether it is to be inserted.
  */
 static bool
-claim_queues_look_at(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
+claim_queues_read(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
 {
 	TimestampTz again = 0;
 	TqWorkerSeat seat;
@@ -347,13 +347,13 @@ claim_queues_look_at(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
 }
 
 static void
-look_at_queues(ClaimQueuesTry *try)
+read_queues(ClaimQueuesTry *try)
 {
 	TimestampTz now = tq_clock_now();
 	bool is_new = false;
 
 	for (int i = 0; i < try->set->n; i++)
-		is_new |= claim_queues_look_at(try, &try->set->queues[i], now);
+		is_new |= claim_queues_read(try, &try->set->queues[i], now);
 	if (is_new)
 	{
 		int order[TQ_QUEUE_SET_MAX];
@@ -490,7 +490,7 @@ claim_queues_claim(ClaimQueuesTry *try)
 	try->found = 0;
 	try->again = 0;
 	try->is_barred = false;
-	look_at_queues(try);
+	read_queues(try);
 	for (int i = 0; i < set->n && try->found < try->max; i += n)
 	{
 		n = try->takes_turns ? set->n : length_of_element(set, i);
@@ -498,9 +498,9 @@ claim_queues_claim(ClaimQueuesTry *try)
 	}
 	pass_on(try);
 	if (try->again != 0)
-		tq_wait_look_in(&try->wait, tq_clock_ms_until(try->again));
+		tq_wait_recheck_in(&try->wait, tq_clock_ms_until(try->again));
 	if (try->is_barred)
-		tq_wait_look_in(&try->wait, BARRED_MS);
+		tq_wait_recheck_in(&try->wait, BARRED_MS);
 	return try->found > 0;
 }
 

@@ -72,7 +72,7 @@ claim_wait_claim(ClaimWaitTry *try)
 		try->claims = tq_claim_best(try->queue, try->group, try->id, try->max,
 									tq_clock_now(), &try->found, &try->again);
 	if (try->again != 0)
-		tq_wait_look_in(&try->wait, tq_clock_ms_until(try->again));
+		tq_wait_recheck_in(&try->wait, tq_clock_ms_until(try->again));
 	return try->found > 0;
 }
 
@@ -187,24 +187,24 @@ tq_claim_wait(const char *queue, const char *worker_group,
 /* ---- a reclaim ---- */
 
 /* The run of a reclaim that waits. */
-typedef struct Stay
+typedef struct HeldRun
 {
 	TqTask task;
 	int run_id;
 	int32 holder; /* of the credentials; 0: none were given */
 	int32 worker; /* at the first look */
-} Stay;
+} HeldRun;
 
 /*
  * Reads the run without a lock, and raises the error of a reclaim if that is
  * refused.
  */
 static void
-look_at_run(const Stay *stay, TqRun *run)
+read_held_run(const HeldRun *held, TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
 
-	while (!tq_claim_read(writer, &stay->task, stay->run_id, stay->holder,
+	while (!tq_claim_read(writer, &held->task, held->run_id, held->holder,
 						  TQ_EVENT_RECLAIM, tq_clock_now(), run))
 		CHECK_FOR_INTERRUPTS();
 	tq_run_writer_end(writer);
@@ -212,7 +212,7 @@ look_at_run(const Stay *stay, TqRun *run)
 
 /* Looks once more.  Resets the memory of the previous look. */
 static void
-claim_wait_look_again(const Stay *stay, MemoryContext memory)
+claim_wait_recheck(const HeldRun *held, MemoryContext memory)
 {
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	TqTask task;
@@ -220,14 +220,14 @@ claim_wait_look_again(const Stay *stay, MemoryContext memory)
 
 	MemoryContextReset(memory);
 	AcceptInvalidationMessages();
-	if (!tq_task_find(&stay->task.task_id, &task))
-		tq_error_missing_task(&stay->task.task_id);
-	look_at_run(stay, &run);
-	if (run.worker != stay->worker)
+	if (!tq_task_find(&held->task.task_id, &task))
+		tq_error_missing_task(&held->task.task_id);
+	read_held_run(held, &run);
+	if (run.worker != held->worker)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
 				 errmsg("run %d of task \"%s\" has another worker",
-						stay->run_id, tq_slug_text(&stay->task.task_id)),
+						held->run_id, tq_slug_text(&held->task.task_id)),
 				 errdetail("It was deferred and claimed again."),
 				 errhint("The claim is lost: stop working on this run.")));
 	MemoryContextSwitchTo(outer);
@@ -254,21 +254,21 @@ tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq reclaim wait",
 												 ALLOCSET_DEFAULT_SIZES);
-	Stay stay = {.run_id = run_id, .holder = holder};
+	HeldRun held = {.run_id = run_id, .holder = holder};
 	TqWait wait;
 	TqRun run;
 	int32 number;
 
-	if (!tq_task_find(task_id, &stay.task))
+	if (!tq_task_find(task_id, &held.task))
 		tq_error_missing_task(task_id);
-	look_at_run(&stay, &run);
-	stay.worker = run.worker;
-	number = tq_wait_number_of_task(stay.task.id);
-	tq_wait_begin(&wait, longest_stay(&stay.task, &run, wait_ms));
+	read_held_run(&held, &run);
+	held.worker = run.worker;
+	number = tq_wait_number_of_task(held.task.id);
+	tq_wait_begin(&wait, longest_stay(&held.task, &run, wait_ms));
 	do
 	{
 		tq_wait_enter(&wait, &number, 1);
-		claim_wait_look_again(&stay, memory);
+		claim_wait_recheck(&held, memory);
 	} while (tq_wait_tried(&wait) ||
 			 tq_wait_sleep(&wait, TQ_WAIT_FOR_TASK) != TQ_WAKEUP_OVER);
 	tq_wait_end(&wait);

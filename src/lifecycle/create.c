@@ -635,7 +635,7 @@ set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
  * task-pending is appended again for them.
  */
 static void
-look_for_pending(TqBatchTask *const *batch, int n)
+find_pending_runs(TqBatchTask *const *batch, int n)
 {
 	TqBatchTask **existing = palloc(sizeof(TqBatchTask *) * n);
 	int64 *ids = palloc(sizeof(int64) * n);
@@ -734,7 +734,7 @@ position_tasks(TqTaskDefinition *tasks, const int *order, int n,
 	TqTransitions transitions = {.now = now, .n = n};
 
 	if (created < n)
-		look_for_pending(batch, n);
+		find_pending_runs(batch, n);
 	for (int i = 0; i < n; i++)
 	{
 		TqTaskDefinition *definition = &tasks[order[i]];

@@ -93,7 +93,7 @@ tq_gate_may_have(const TqTask *task)
 
 /* Has the step look at the gates of these tasks, at once. */
 static void
-gate_look_at(const int64 *tasks, int n, TimestampTz now)
+visit_gate(const int64 *tasks, int n, TimestampTz now)
 {
 	tq_timer_insert(TQ_TIMER_GATE, now, tasks, n);
 }
@@ -128,14 +128,14 @@ tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now)
 													  : TQ_GATE_NOT_READY};
 	}
 	tq_gates_insert(entries, count);
-	gate_look_at(tasks, count, now);
+	visit_gate(tasks, count, now);
 }
 
 /* Has the gates looked at of tasks that were resolved or deleted. */
 void
 tq_gates_leave(const int64 *tasks, int n, TimestampTz now)
 {
-	gate_look_at(tasks, n, now);
+	visit_gate(tasks, n, now);
 }
 
 /* Has the gates of these tasks looked at, because their priority has changed. */
@@ -144,7 +144,7 @@ tq_gates_priority_changed(const int64 *tasks, int n, TimestampTz now)
 {
 	int64 *members = tq_gates_with(tasks, n, &n);
 
-	gate_look_at(members, n, now);
+	visit_gate(members, n, now);
 }
 
 /* Has the gates of a queue looked at, because their limits may have changed. */
@@ -154,7 +154,7 @@ tq_gates_settings_changed(int32 queue, TimestampTz now)
 	int n;
 	int64 *tasks = tq_gate_one_of_each(queue, TQ_KEY_CONCURRENCY, &n);
 
-	gate_look_at(tasks, n, now);
+	visit_gate(tasks, n, now);
 }
 
 /* ---- the step ---- */
@@ -367,7 +367,7 @@ go_on(GatePass *pass, int64 task)
  * admits the first one if there is none that was.
  */
 static void
-look_at_serial(GatePass *pass, const TqGate *gate)
+visit_serial(GatePass *pass, const TqGate *gate)
 {
 	for (;;)
 	{
@@ -501,19 +501,19 @@ free_positions(GatePass *pass, const TqGate *gate)
  * met may be removed.
  */
 static void
-gate_look_again(const GatePass *pass, const TqGate *gate)
+gate_recheck(const GatePass *pass, const TqGate *gate)
 {
 	int n;
 	const TqGateMember *waiting = tq_gate_members_in(gate, TQ_GATE_READY, 1,
 													 &n);
 
 	if (n > 0)
-		gate_look_at(&waiting->task, 1, pass->now);
+		visit_gate(&waiting->task, 1, pass->now);
 }
 
 /* Looks at the gate of a concurrency key: admits as many as may pass. */
 static void
-look_at_concurrency(GatePass *pass, const TqGate *gate)
+visit_concurrency(GatePass *pass, const TqGate *gate)
 {
 	int positions = free_positions(pass, gate);
 	int n = 0;
@@ -542,7 +542,7 @@ look_at_concurrency(GatePass *pass, const TqGate *gate)
 	 */
 	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n ||
 		(nadmitted > 0 && tq_queue_settings(gate->queue)->key_rate_count > 0))
-		gate_look_again(pass, gate);
+		gate_recheck(pass, gate);
 }
 
 /*
@@ -550,10 +550,10 @@ look_at_concurrency(GatePass *pass, const TqGate *gate)
  * step has removed them meanwhile.  What has no gate any more goes on.
  */
 static void
-enter_strays(GatePass *pass, const int64 *tasks, int n)
+enter_ungated(GatePass *pass, const int64 *tasks, int n)
 {
 	TqTaskFinder finder = {NULL, NULL};
-	int64 *ids = tq_gate_strays(tasks, n, &n);
+	int64 *ids = tq_gate_ungated(tasks, n, &n);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -585,19 +585,19 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 
 	if (!tq_gates_lock())
 	{
-		gate_look_at(tasks, n, tq_clock_add_ms(now, TQ_AGAIN_MS));
+		visit_gate(tasks, n, tq_clock_add_ms(now, TQ_AGAIN_MS));
 		return 0;
 	}
 	pass.gates = palloc(sizeof(TqGate) * pass.room);
 	pass.released = palloc(sizeof(TqPending) * pass.room);
 	pass.again = palloc(sizeof(int64) * pass.room);
 	tq_queue_settings_reload();
-	enter_strays(&pass, tasks, n);
+	enter_ungated(&pass, tasks, n);
 	members = tq_gate_members_of(tasks, n, &count);
 	for (int i = 0; i < count; i++)
 	{
 		if (members[i].gate.kind == TQ_KEY_SERIAL)
-			look_at_serial(&pass, &members[i].gate);
+			visit_serial(&pass, &members[i].gate);
 		else
 		{
 			refresh(&members[i]);
@@ -605,7 +605,7 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 		}
 	}
 	for (int i = 0; i < pass.ngates; i++)
-		look_at_concurrency(&pass, &pass.gates[i]);
+		visit_concurrency(&pass, &pass.gates[i]);
 	/* Write what follows a pass. */
 	tq_outbox_append_claimable(pass.released, pass.nreleased);
 	tq_timer_insert(TQ_TIMER_GATE, tq_clock_add_ms(pass.now, TQ_AGAIN_MS),

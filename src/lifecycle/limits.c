@@ -119,16 +119,16 @@ limits_take(const TqRoomRequest *request, int *taken)
 
 /* Looks for slots, after the rows were counted. */
 static TqRoom
-limits_look(const TqRoomRequest *request, int64 *rows)
+limits_read(const TqRoomRequest *request, int64 *rows)
 {
 	TqRoom result;
 
 	tq_counts_apply_prepared();
-	result = tq_room_look(request, rows);
+	result = tq_room_read(request, rows);
 	if (result == TQ_ROOM_UNKNOWN && limits_count_rows())
 	{
 		tq_counts_apply_prepared();
-		result = tq_room_look(request, rows);
+		result = tq_room_read(request, rows);
 	}
 	return result;
 }
@@ -146,7 +146,7 @@ tq_limits_begin(int32 queue)
 	if (!tq_queue_settings_count(tq_queue_settings(queue)))
 		return;
 	request = request_of(queue, TQ_QUEUE_RUNNING, PG_INT32_MAX, 1, 1);
-	if (limits_look(&request, &rows) == TQ_ROOM_UNCOUNTED)
+	if (limits_read(&request, &rows) == TQ_ROOM_UNCOUNTED)
 		refuse_without_room(queue);
 }
 
@@ -251,7 +251,7 @@ has_slot(int32 queue, int limit, TimestampTz now, TimestampTz *again)
 	TqRoomRequest request = request_of(queue, TQ_QUEUE_RUNNING, limit, 1, 1);
 	int64 rows;
 
-	switch (limits_look(&request, &rows))
+	switch (limits_read(&request, &rows))
 	{
 		case TQ_ROOM_TAKEN:
 		case TQ_ROOM_FULL:
@@ -273,7 +273,7 @@ has_rate(int32 queue, const TqQueueSettings *settings, TimestampTz now,
 	TqRate rate = limits_rate_of(queue, settings);
 
 	if (are_loaded(&rate))
-		return tq_rate_look(&rate, now, again) > 0;
+		return tq_rate_read(&rate, now, again) > 0;
 	*again = tq_clock_add_ms(now, COUNTED_MS);
 	return false;
 }
@@ -315,7 +315,7 @@ tq_limits_rate_until(int32 queue, TimestampTz now)
 		return 0;
 	rate = limits_rate_of(queue, &settings);
 	if (tq_rates_are_loaded(rate.extension) &&
-		tq_rate_look(&rate, now, &until) == 0)
+		tq_rate_read(&rate, now, &until) == 0)
 		return until;
 	return 0;
 }
@@ -353,7 +353,7 @@ take_all(int32 queue, int gauge, const char *setting, int limit, int n)
 			return;
 		case TQ_ROOM_FULL:
 			tq_counts_apply_prepared();
-			(void) tq_room_look(&request, &rows);
+			(void) tq_room_read(&request, &rows);
 			refuse_creation(queue, setting, limit, n, rows);
 			break;
 		case TQ_ROOM_UNKNOWN:
@@ -389,7 +389,7 @@ check_queue(int32 queue, const TqStart *starts, int n, TimestampTz now)
 		int64 rows;
 
 		/* Raise TQ409 if so many tasks of a queue run that none may be created. */
-		if (limits_look(&request, &rows) == TQ_ROOM_TAKEN &&
+		if (limits_read(&request, &rows) == TQ_ROOM_TAKEN &&
 			rows >= settings.max_running)
 			refuse_creation(queue, "maxRunning", settings.max_running, 0,
 							rows);

@@ -299,7 +299,7 @@ unique_refuse(const TqTaskDefinition *definition, const char *holder)
 
 /* Finds whether another task holds the key of a task. */
 static bool
-meets(TqUnique *unique, UniqueEntry *entry)
+find_holder(TqUnique *unique, UniqueEntry *entry)
 {
 	const TqTaskDefinition *definition = &unique->tasks[entry->index];
 	const TqPolicy *policy = unique_policy_of(&definition->named.task);
@@ -334,7 +334,7 @@ decide(TqUnique *unique, UniqueEntry *entry, TqTaskFinder *finder)
 			unique->rows[entry->row].task = stored.id;
 		return;
 	}
-	if (meets(unique, entry))
+	if (find_holder(unique, entry))
 	{
 		entry->fate = FATE_MET;
 		return;
@@ -538,7 +538,7 @@ unique_replace(const TqUnique *unique, const UniqueEntry *entry, int64 holder)
  * false if it no longer holds the key.
  */
 static bool
-take_its_place(TqUnique *unique, const UniqueEntry *entry)
+adopt_holder(TqUnique *unique, const UniqueEntry *entry)
 {
 	TqTaskDefinition *given = &unique->tasks[entry->index];
 	int64 holder = entry->with < 0 ? entry->holder
@@ -575,7 +575,7 @@ tq_unique_follow(TqUnique *unique)
 
 		if (entry->fate != FATE_MET)
 			continue;
-		entry->fate = take_its_place(unique, entry) ? FATE_DONE : FATE_OPEN;
+		entry->fate = adopt_holder(unique, entry) ? FATE_DONE : FATE_OPEN;
 		is_all = is_all && entry->fate == FATE_DONE;
 	}
 	return is_all;

@@ -13,7 +13,7 @@
  *
  * The scopes of each role are compiled at the first call of a session, and
  * again when a grant, a role or a membership has changed: the invalidation
- * messages of PostgreSQL tell, which every call reads when it begins.
+ * messages of PostgreSQL say so, which every call reads when it begins.
  *
  * A transaction that has assumed credentials has their scopes in place of
  * those of its role, until it ends, or until the subtransaction that has
@@ -244,7 +244,7 @@ access_compile(Oid role)
  * necessary.  A change that arrives meanwhile is noticed by the next look.
  */
 static const Access *
-access_look_up(Oid role, uint64 generation)
+access_lookup(Oid role, uint64 generation)
 {
 	Access access;
 	Access *entry;
@@ -374,7 +374,7 @@ of_caller(void)
 		return &assumed->access;
 	caller = ROLE_IN_QUESTION();
 	if (last == NULL || last->role != caller || cache_generation != generation)
-		last = access_look_up(caller, generation);
+		last = access_lookup(caller, generation);
 	return last;
 }
 

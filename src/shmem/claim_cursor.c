@@ -506,7 +506,7 @@ tq_cursor_is_strict(void)
  * own transaction has inserted.
  */
 static void
-see_own(TqCursor *cursor)
+lower_to_own(TqCursor *cursor)
 {
 	for (int i = 0; i < tracked_count; i++)
 	{
@@ -566,7 +566,7 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 	if (!read_entry(&key, cursor, LW_SHARED))
 		(void) read_entry(&key, cursor, LW_EXCLUSIVE);
 	if (has_tracked)
-		see_own(cursor);
+		lower_to_own(cursor);
 }
 
 /*

@@ -265,7 +265,7 @@ tq_room_take(const TqRoomRequest *request, int *taken)
  * applied the changes of prepared transactions that have ended.
  */
 TqRoom
-tq_room_look(const TqRoomRequest *request, int64 *rows)
+tq_room_read(const TqRoomRequest *request, int64 *rows)
 {
 	TqCountQueue *queue;
 	TqRoom result;
@@ -597,7 +597,7 @@ tq_rate_take(const TqRate *rate, int max, TimestampTz now, TimestampTz *next)
 
 /* Returns how many claims, up to one, would be allowed, and counts none. */
 int
-tq_rate_look(const TqRate *rate, TimestampTz now, TimestampTz *next)
+tq_rate_read(const TqRate *rate, TimestampTz now, TimestampTz *next)
 {
 	return allow(rate, 1, false, now, next);
 }

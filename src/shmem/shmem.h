@@ -228,7 +228,7 @@ extern void tq_wait_enter(TqWait *wait, const int32 *queues, int n);
 extern bool tq_wait_is_for(const TqWait *wait, int32 *queue);
 extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
 extern bool tq_wait_tried(TqWait *wait);
-extern void tq_wait_look_in(TqWait *wait, int64 ms);
+extern void tq_wait_recheck_in(TqWait *wait, int64 ms);
 extern void tq_wait_requeue_wakeup(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
 extern void tq_wait_hand_off(const TqWait *wait);
@@ -696,7 +696,7 @@ typedef struct TqRoomRequest
 } TqRoomRequest;
 
 extern TqRoom tq_room_take(const TqRoomRequest *request, int *taken);
-extern TqRoom tq_room_look(const TqRoomRequest *request, int64 *rows);
+extern TqRoom tq_room_read(const TqRoomRequest *request, int64 *rows);
 extern void tq_room_give_back(const TqRoomRequest *request, int n);
 extern void tq_room_release(Oid extension, const TqCountChange *changes, int n,
 							bool is_aborted);
@@ -717,7 +717,7 @@ typedef struct TqRate
 
 extern int tq_rate_take(const TqRate *rate, int max, TimestampTz now,
 						TimestampTz *next);
-extern int tq_rate_look(const TqRate *rate, TimestampTz now,
+extern int tq_rate_read(const TqRate *rate, TimestampTz now,
 						TimestampTz *next);
 extern void tq_rate_use(const TqRate *rate, int allowed, TimestampTz then,
 						int n, TimestampTz now);

@@ -755,7 +755,7 @@ tq_wait_tried(TqWait *wait)
  * session will wake this one then.
  */
 void
-tq_wait_look_in(TqWait *wait, int64 ms)
+tq_wait_recheck_in(TqWait *wait, int64 ms)
 {
 	wait->delay = (int) Min(wait->delay, Max(ms, 1));
 }
@@ -877,7 +877,7 @@ is_woken(const TqWait *wait)
 
 /* Returns how many milliseconds to sleep without a wake-up, more each time. */
 static int64
-next_look(TqWait *wait)
+next_check(TqWait *wait)
 {
 	bool listed = wait->callable && my_state() != IDLE;
 	int most = listed ? LOOK_MS : POLL_MAX_MS;
@@ -897,7 +897,7 @@ TqWakeup
 tq_wait_sleep(TqWait *wait, TqWaitSite site)
 {
 	int64 now = ms_since(&wait->begun);
-	int64 look = now + next_look(wait);
+	int64 look = now + next_check(wait);
 
 	if (wait->callable && now < wait->ms)
 		admit_waiter();

@@ -233,7 +233,7 @@ tq_gate_parked(const int64 *tasks, int n, int *found)
  * the gates that their keys may have.
  */
 int64 *
-tq_gate_strays(const int64 *tasks, int n, int *found)
+tq_gate_ungated(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_run_ids(&strays, TQ_VALUES(tq_array_int64(tasks, n)), found);
 }

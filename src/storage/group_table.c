@@ -433,8 +433,8 @@ tq_group_insert(TqGroup *group)
  * changing it, if that is still in progress.
  */
 static bool
-look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
-			 TransactionId *inserter)
+find_last_of_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
+				 TransactionId *inserter)
 {
 	bool found = false;
 
@@ -466,7 +466,8 @@ find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
 	scan = tq_scan_begin(table, index, 1, &dirty);
 	for (; *next < n; (*next)++)
 	{
-		exist[*next] = look_for_key(scan, &dirty, &slugs[*next], &inserter);
+		exist[*next] = find_last_of_key(scan, &dirty, &slugs[*next],
+										&inserter);
 		if (TransactionIdIsValid(inserter))
 			break;
 	}

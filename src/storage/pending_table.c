@@ -621,7 +621,7 @@ pending_take_row(PendingWalk *walk, TupleTableSlot *slot)
  * (claim_cursor.c).
  */
 static Sight
-pending_look_at(PendingWalk *walk)
+visit_pending(PendingWalk *walk)
 {
 	if (!tq_scan_fetch(walk->order))
 		return SIGHT_PASSABLE;
@@ -656,7 +656,7 @@ begin_pass(PendingWalk *walk)
  * have any of them, and read_on() must see that the cursor was lowered to it.
  */
 static bool
-look_at_some(PendingWalk *walk)
+visit_some(PendingWalk *walk)
 {
 	int64 below = begin_pass(walk);
 
@@ -674,7 +674,7 @@ look_at_some(PendingWalk *walk)
 			return below != PG_INT64_MAX;
 		}
 		walk->from = seq + 1;
-		sight = pending_look_at(walk);
+		sight = visit_pending(walk);
 		if (sight == SIGHT_OTHERS || !walk->taking)
 			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
 		if (walk->may_raise)
@@ -717,7 +717,7 @@ walk_priority(PendingWalk *walk)
 	walk->is_near = true;
 	while (more && walk->found < walk->max && walk->from != TQ_CURSOR_END)
 	{
-		more = look_at_some(walk);
+		more = visit_some(walk);
 		if (!more && walk->may_raise)
 			walk->passed = TQ_CURSOR_END;
 		tq_cursor_raise(&walk->cursor, walk->priority, walk->passed);

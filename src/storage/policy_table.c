@@ -39,22 +39,22 @@ static TqRelation policy_by_value = TQ_RELATION("policy_policy_key");
 TQ_NUMBERS(TQ_POLICY_COLUMNS, policy);
 
 /* Cache entry: the policy of a number. */
-typedef struct Known
+typedef struct PolicyByNumber
 {
 	int32 id;
 	TqPolicy policy;
-} Known;
+} PolicyByNumber;
 
 /*
  * Cache entry: the number of a policy, by a hash of it; a later policy with
  * the same hash replaces it.
  */
-typedef struct Given
+typedef struct PolicyAsGiven
 {
 	uint32 hash;
 	int32 id;
 	Jsonb *policy;
-} Given;
+} PolicyAsGiven;
 
 static MemoryContext context = NULL; /* of both; reset when either is full */
 static HTAB *known = NULL;
@@ -90,8 +90,8 @@ look_after_kept(void)
 		context = AllocSetContextCreate(CacheMemoryContext, "tq policies",
 										ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(context);
-	known = policy_make_table("tq policies by number", sizeof(Known));
-	given = policy_make_table("tq policies as given", sizeof(Given));
+	known = policy_make_table("tq policies by number", sizeof(PolicyByNumber));
+	given = policy_make_table("tq policies as given", sizeof(PolicyAsGiven));
 	kept = watched.generation;
 }
 
@@ -102,7 +102,7 @@ look_after_kept(void)
 static void
 keep_given(Jsonb *policy, uint32 hash, int32 id)
 {
-	Given *entry;
+	PolicyAsGiven *entry;
 	bool found;
 
 	if (tq_name_is_interning())
@@ -149,7 +149,7 @@ tq_policy_intern(Jsonb *policy)
 {
 	uint32 hash = hash_bytes((const unsigned char *) VARDATA(policy),
 							 VARSIZE(policy) - VARHDRSZ);
-	Given *entry;
+	PolicyAsGiven *entry;
 	int32 id;
 
 	look_after_kept();
@@ -214,7 +214,7 @@ const TqPolicy *
 tq_policy_get(int32 id)
 {
 	TqPolicy policy;
-	Known *entry;
+	PolicyByNumber *entry;
 
 	if (id == 0)
 		return &tq_policy_plain;

@@ -83,7 +83,7 @@ queue_read_found(TupleTableSlot *slot, void *into)
 
 /* Finds a queue, and caches its number unless it is retired (interned.c). */
 static QueueFound
-queue_look_up(const char *name)
+queue_lookup(const char *name)
 {
 	QueueEntry *entry = tq_name_find(&queue_cache, name);
 	QueueFound found = {.id = 0};
@@ -102,7 +102,7 @@ queue_look_up(const char *name)
 int32
 tq_queue_find(const char *name)
 {
-	return queue_look_up(name).id;
+	return queue_lookup(name).id;
 }
 
 static void
@@ -141,7 +141,7 @@ tq_queue_name(int32 id)
 static int32
 find_or_note(void *name, bool *is_retired)
 {
-	QueueFound found = queue_look_up(name);
+	QueueFound found = queue_lookup(name);
 
 	if (found.id == 0)
 		tq_wait_note_queue();
@@ -156,7 +156,7 @@ find_or_note(void *name, bool *is_retired)
 int32
 tq_queue_intern(const char *name)
 {
-	QueueFound found = queue_look_up(name);
+	QueueFound found = queue_lookup(name);
 
 	if (found.id != 0 && !found.is_retired)
 		return found.id;

@@ -494,13 +494,13 @@ tq_task_lock_wait(const int64 *tasks, int n, TqLock mode,
 /* ---- without waiting ---- */
 
 /* A table and the index that finds a task in it, by one column or by three. */
-typedef struct Way
+typedef struct LockTable
 {
 	TqTaskLocation location;
 	TqRelation table;
 	TqRelation index;
 	int nkeys;
-} Way;
+} LockTable;
 
 /* The ways to find the current row of a task. */
 typedef enum
@@ -510,10 +510,10 @@ typedef enum
 	BY_ORDER, /* in pending, by queue order: seq is the task's id */
 	BY_DELAYED,
 	BY_UNSCHEDULED,
-	WAYS
-} By;
+	LOCK_TABLES
+} LockBy;
 
-static Way ways[WAYS] =
+static LockTable lock_tables[LOCK_TABLES] =
 	{[BY_RUN] = {TQ_LOCATION_RUN, TQ_RELATION("run"), TQ_RELATION("run_pkey"),
 				 1},
 	 [BY_MOVED] = {TQ_LOCATION_PENDING, TQ_RELATION("pending"),
@@ -526,19 +526,19 @@ static Way ways[WAYS] =
 						 TQ_RELATION("unscheduled_pkey"), 1}};
 
 /* A search for current rows; each table is opened when it is first needed. */
-typedef struct Look
+typedef struct LockScans
 {
 	TqScan *tasks;
-	TqScan *scans[WAYS];
+	TqScan *scans[LOCK_TABLES];
 	TqLockedTasks *locked;
-} Look;
+} LockScans;
 
 static void
-begin_look(Look *look, int n, TqLockedTasks *locked)
+begin_lock_scans(LockScans *lookup, int n, TqLockedTasks *locked)
 {
-	memset(look, 0, sizeof(*look));
-	look->tasks = tq_task_scan_begin(NULL);
-	look->locked = locked;
+	memset(lookup, 0, sizeof(*lookup));
+	lookup->tasks = tq_task_scan_begin(NULL);
+	lookup->locked = locked;
 	locked->runs = palloc(sizeof(TqRun) * Max(n, 1));
 	locked->tasks = palloc(sizeof(TqTask) * Max(n, 1));
 	locked->details = NULL;
@@ -548,26 +548,27 @@ begin_look(Look *look, int n, TqLockedTasks *locked)
 }
 
 static void
-end_look(Look *look)
+end_lock_scans(LockScans *lookup)
 {
-	for (int by = 0; by < WAYS; by++)
+	for (int by = 0; by < LOCK_TABLES; by++)
 	{
-		if (look->scans[by] != NULL)
-			tq_scan_close(look->scans[by]);
+		if (lookup->scans[by] != NULL)
+			tq_scan_close(lookup->scans[by]);
 	}
-	tq_scan_close(look->tasks);
+	tq_scan_close(lookup->tasks);
 }
 
 /* Returns the scan of a table, opening it if necessary. */
 static TqScan *
-begin_way(Look *look, By by)
+lock_scan_of(LockScans *lookup, LockBy by)
 {
-	Way *way = &ways[by];
+	LockTable *table = &lock_tables[by];
 
-	if (look->scans[by] == NULL)
-		look->scans[by] = tq_scan_open(&way->table, &way->index, way->nkeys,
-									   look->tasks->registered);
-	return look->scans[by];
+	if (lookup->scans[by] == NULL)
+		lookup->scans[by] = tq_scan_open(&table->table, &table->index,
+										 table->nkeys,
+										 lookup->tasks->registered);
+	return lookup->scans[by];
 }
 
 /*
@@ -575,9 +576,9 @@ begin_way(Look *look, By by)
  * the last.  Returns NULL if there is none.
  */
 static TqScan *
-task_lock_find(Look *look, By by, int64 task)
+task_lock_find(LockScans *lookup, LockBy by, int64 task)
 {
-	TqScan *scan = begin_way(look, by);
+	TqScan *scan = lock_scan_of(lookup, by);
 
 	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
 	return index_getnext_slot(scan->desc,
@@ -590,9 +591,9 @@ task_lock_find(Look *look, By by, int64 task)
 
 /* Finds the row of pending of the first run of a task by its queue order. */
 static TqScan *
-find_first_run(Look *look, const TqTask *task)
+find_first_run(LockScans *lookup, const TqTask *task)
 {
-	TqScan *scan = begin_way(look, BY_ORDER);
+	TqScan *scan = lock_scan_of(lookup, BY_ORDER);
 
 	return tq_scan_find(scan, Int32GetDatum(task->queue),
 						Int16GetDatum(task->priority), Int64GetDatum(task->id))
@@ -631,9 +632,9 @@ task_lock_read_found(const TqScan *scan, TqTaskLocation location, int64 task,
  * one without success.
  */
 static TqScan *
-task_lock_find_unresolved(Look *look, const TqTask *task, TqRun *run)
+task_lock_find_unresolved(LockScans *lookup, const TqTask *task, TqRun *run)
 {
-	TqScan *scan = task_lock_find(look, BY_RUN, task->id);
+	TqScan *scan = task_lock_find(lookup, BY_RUN, task->id);
 	bool has_run = scan != NULL;
 	bool may_wait = !has_run;
 	TqTaskLocation location = TQ_LOCATION_RUN;
@@ -646,13 +647,13 @@ task_lock_find_unresolved(Look *look, const TqTask *task, TqRun *run)
 		may_wait = run_may_be_left(run);
 		scan = NULL;
 	}
-	for (int by = BY_MOVED; by < WAYS && scan == NULL; by++)
+	for (int by = BY_MOVED; by < LOCK_TABLES && scan == NULL; by++)
 	{
-		location = ways[by].location;
+		location = lock_tables[by].location;
 		if (by == BY_ORDER)
-			scan = has_run ? NULL : find_first_run(look, task);
+			scan = has_run ? NULL : find_first_run(lookup, task);
 		else if (by != BY_UNSCHEDULED || may_wait)
-			scan = task_lock_find(look, (By) by, task->id);
+			scan = task_lock_find(lookup, (LockBy) by, task->id);
 	}
 	if (scan != NULL)
 		task_lock_read_found(scan, location, task->id, run);
@@ -704,24 +705,24 @@ hold(TqLockedTasks *locked, TqScan *scan, const TqTask *task, const TqRun *run)
 void
 tq_task_lock_unresolved(const int64 *tasks, int n, TqLockedTasks *locked)
 {
-	Look look;
+	LockScans lookup;
 
-	begin_look(&look, n, locked);
+	begin_lock_scans(&lookup, n, locked);
 	for (int i = 0; i < n; i++)
 	{
 		TqTask task;
 		TqRun run;
 		TqScan *scan;
 
-		if (!tq_task_core(look.tasks, tasks[i], &task))
+		if (!tq_task_core(lookup.tasks, tasks[i], &task))
 			continue;
-		scan = task_lock_find_unresolved(&look, &task, &run);
+		scan = task_lock_find_unresolved(&lookup, &task, &run);
 		if (scan == NULL)
 			locked->resolved[locked->nresolved++] = task;
 		else
 			hold(locked, scan, &task, &run);
 	}
-	end_look(&look);
+	end_lock_scans(&lookup);
 }
 
 /* Reads the details of the locked runs, unless that was done before. */
@@ -746,14 +747,14 @@ void
 tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 					 TqLockedTasks *locked)
 {
-	Look look;
+	LockScans lookup;
 
-	begin_look(&look, n, locked);
+	begin_lock_scans(&lookup, n, locked);
 	locked->claims = palloc(sizeof(TqRun) * Max(n, 1));
 	locked->nclaims = 0;
 	for (int i = 0; i < n; i++)
 	{
-		TqScan *scan = task_lock_find(&look, BY_RUN, tasks[i]);
+		TqScan *scan = task_lock_find(&lookup, BY_RUN, tasks[i]);
 		TqTask task;
 		TqRun run;
 
@@ -764,11 +765,11 @@ tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 			continue;
 		if (run.taken_until <= now)
 		{
-			if (tq_task_core(look.tasks, run.task, &task))
+			if (tq_task_core(lookup.tasks, run.task, &task))
 				hold(locked, scan, &task, &run);
 		}
 		else
 			locked->claims[locked->nclaims++] = run;
 	}
-	end_look(&look);
+	end_lock_scans(&lookup);
 }

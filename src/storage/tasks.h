@@ -760,7 +760,7 @@ extern void tq_gate_set_state(TqGateMember *member, TqGateState state);
 extern void tq_gate_take_priority(const TqGateMember *member);
 extern void tq_gate_delete(const TqGateMember *member);
 extern int64 *tq_gate_parked(const int64 *tasks, int n, int *found);
-extern int64 *tq_gate_strays(const int64 *tasks, int n, int *found);
+extern int64 *tq_gate_ungated(const int64 *tasks, int n, int *found);
 extern int64 *tq_gate_one_of_each(int32 queue, TqTaskKey kind, int *found);
 extern TimestampTz *tq_gate_claims(const TqGate *gate, TimestampTz since,
 								   int *found);
