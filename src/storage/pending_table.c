@@ -549,7 +549,6 @@ typedef enum Sight
 static void
 read_claimed(TupleTableSlot *slot, TqClaimed *row)
 {
-	row->priority = tq_row_int16(slot, Anum_pending_priority);
 	row->scheduled = tq_row_time(slot, Anum_pending_scheduled);
 	row->claimable = row->scheduled;
 	row->started = 0;

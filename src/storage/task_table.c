@@ -549,6 +549,7 @@ tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 		return false;
 	slot_getsomeattrs(scan->slot, Anum_task_task_id);
 	claimed->task = id;
+	claimed->priority = tq_row_int16(scan->slot, Anum_task_priority);
 	claimed->deadline = read_deadline(scan->slot);
 	claimed->policy = tq_row_int32(scan->slot, Anum_task_policy);
 	claimed->group_id = tq_row_int64(scan->slot, Anum_task_group_id);

@@ -162,7 +162,7 @@ typedef struct TqClaimed
 	int64 task;
 	TqSlug task_id;
 	int run_id;
-	int priority;
+	int priority; /* of the task; that of the run may have risen by its age */
 	int retries_left;
 	TqCreated created;
 	TimestampTz scheduled;

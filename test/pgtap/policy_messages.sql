@@ -233,6 +233,20 @@ SELECT pg_temp.cancel('n2', 'n4');
 SELECT pg_temp.heard();
 
 -- ---------------------------------------------------------------------------
+-- A run that has risen (6)
+-- ---------------------------------------------------------------------------
+
+SELECT tq.set_queue('test/aging', '{"agingInterval": 600}');
+SELECT pg_temp.create('r', '{"taskQueueId": "test/aging", "priority": "low"}');
+SELECT ok(pg_temp.pass('11 minutes') ~ '(^| )reorder 1', 'aging: it rises');
+SELECT pg_temp.take('r');
+SELECT is(pg_temp.heard(), 'DEF r unscheduled _._._, PEND r pending 0._._, RUN r running 0.wg.w1', 'aging: which sends nothing; it is claimed');
+SELECT is((SELECT payload #>> '{status,priority}' FROM log ORDER BY id DESC LIMIT 1), 'low', 'aging: the message has the priority of the task');
+RESET tq.clock_offset;
+SELECT pg_temp.cancel('r');
+SELECT pg_temp.heard();
+
+-- ---------------------------------------------------------------------------
 -- The status in the messages
 -- ---------------------------------------------------------------------------
 
