@@ -98,11 +98,14 @@ read_claims(FunctionCallInfo fcinfo, int n)
 	return max;
 }
 
+/* Columns of tq.claim; tq.queue_claim and tq.worker_run have one more. */
+#define CLAIM_COLUMNS 7
+
 /* Fills in a row of tq.claim. */
 static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 {
-	memset(nulls, 0, sizeof(bool) * 7);
+	memset(nulls, 0, sizeof(bool) * CLAIM_COLUMNS);
 	values[0] = PointerGetDatum(&claim->task_id);
 	values[1] = Int32GetDatum(claim->run_id);
 	values[2] = CStringGetTextDatum(claim->worker_group);
@@ -174,8 +177,8 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	claims = begin_claim(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
-		Datum values[7];
-		bool nulls[7];
+		Datum values[CLAIM_COLUMNS];
+		bool nulls[CLAIM_COLUMNS];
 
 		fill_claim(&claims[i], values, nulls);
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
@@ -234,12 +237,12 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 	claims = begin_claim_of_queues(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
-		Datum values[8];
-		bool nulls[8];
+		Datum values[CLAIM_COLUMNS + 1];
+		bool nulls[CLAIM_COLUMNS + 1];
 
 		fill_claim(&claims[i], values, nulls);
-		values[7] = CStringGetTextDatum(claims[i].queue);
-		nulls[7] = false;
+		values[CLAIM_COLUMNS] = CStringGetTextDatum(claims[i].queue);
+		nulls[CLAIM_COLUMNS] = false;
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
 	end_claim(fcinfo, claims, found);
@@ -258,8 +261,8 @@ tq_claim_task(PG_FUNCTION_ARGS)
 	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
 	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
 	TqClaim claim;
-	Datum values[7];
-	bool nulls[7];
+	Datum values[CLAIM_COLUMNS];
+	bool nulls[CLAIM_COLUMNS];
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
@@ -289,8 +292,8 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	TupleDesc desc;
 	TqClaim claim;
 	int32 holder;
-	Datum values[7];
-	bool nulls[7];
+	Datum values[CLAIM_COLUMNS];
+	bool nulls[CLAIM_COLUMNS];
 	HeapTuple tuple;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
@@ -675,18 +678,18 @@ tq_resolve_each(PG_FUNCTION_ARGS)
 static void
 put_claimed(FunctionCallInfo fcinfo, const TqClaim *claim)
 {
-	Datum of_claim[7];
-	bool nulls_of_claim[7];
-	Datum values[8];
-	bool nulls[8];
+	Datum of_claim[CLAIM_COLUMNS];
+	bool nulls_of_claim[CLAIM_COLUMNS];
+	Datum values[CLAIM_COLUMNS + 1];
+	bool nulls[CLAIM_COLUMNS + 1];
 
 	fill_claim(claim, of_claim, nulls_of_claim);
 	memcpy(values, of_claim, 2 * sizeof(Datum));
 	memcpy(nulls, nulls_of_claim, 2 * sizeof(bool));
 	values[2] = CStringGetTextDatum("claimed");
 	nulls[2] = false;
-	memcpy(&values[3], &of_claim[2], 5 * sizeof(Datum));
-	memcpy(&nulls[3], &nulls_of_claim[2], 5 * sizeof(bool));
+	memcpy(&values[3], &of_claim[2], (CLAIM_COLUMNS - 2) * sizeof(Datum));
+	memcpy(&nulls[3], &nulls_of_claim[2], (CLAIM_COLUMNS - 2) * sizeof(bool));
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 }
 
@@ -719,13 +722,15 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 	claims = tq_claim_wait(queue, group, id, max, 0, &found);
 	for (int i = 0; i < n; i++)
 	{
-		Datum values[8] = {PointerGetDatum(&reports[i].task_id),
-						   Int32GetDatum(reports[i].run_id),
-						   CStringGetTextDatum(
-							   tq_outcome_name(reports[i].outcome))};
-		bool nulls[8] = {false, false, false, true, true, true, true, true};
+		Datum values[CLAIM_COLUMNS + 1] =
+			{PointerGetDatum(&reports[i].task_id),
+			 Int32GetDatum(reports[i].run_id),
+			 CStringGetTextDatum(tq_outcome_name(reports[i].outcome))};
+		bool nulls[CLAIM_COLUMNS + 1];
 
 		/* Add a row of tq.worker_run: a run that was reported on. */
+		for (int column = 0; column <= CLAIM_COLUMNS; column++)
+			nulls[column] = column > 2;
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
 	for (int i = 0; i < found; i++)

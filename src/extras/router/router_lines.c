@@ -213,6 +213,9 @@ router_lines_read_queue(TqLines *lines, Datum *value)
 	return field != NULL;
 }
 
+/* Columns of tq.claim; tq.queue_claim has one more (src/api/worker_api.c). */
+#define CLAIM_COLUMNS 7
+
 /*
  * claims(lines text, shard int, worker_group, worker_id text) -> rows of
  * tq.claim, or of tq.queue_claim: what that shard has returned.  This session
@@ -224,11 +227,12 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 	TqLines lines = tq_lines_of(PG_GETARG_TEXT_PP(0));
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool has_queue;
-	bool nulls[8] = {false};
-	Datum values[8] = {[2] = PG_GETARG_DATUM(2), [3] = PG_GETARG_DATUM(3)};
+	bool nulls[CLAIM_COLUMNS + 1] = {false};
+	Datum values[CLAIM_COLUMNS + 1] =
+		{[2] = PG_GETARG_DATUM(2), [3] = PG_GETARG_DATUM(3)};
 
 	InitMaterializedSRF(fcinfo, 0);
-	has_queue = rsinfo->setDesc->natts == 8;
+	has_queue = rsinfo->setDesc->natts == CLAIM_COLUMNS + 1;
 	while (tq_lines_are_left(&lines))
 	{
 		TqSlug task_id;
@@ -237,7 +241,8 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 			!read_json(&lines, '\t', &values[5], &nulls[5]) ||
 			!read_json(&lines, has_queue ? '\t' : '\n', &values[6],
 					   &nulls[6]) ||
-			(has_queue && !router_lines_read_queue(&lines, &values[7])))
+			(has_queue &&
+			 !router_lines_read_queue(&lines, &values[CLAIM_COLUMNS])))
 			refuse_answer("claims");
 		tq_router_note_task(&task_id, PG_GETARG_INT32(1));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
