@@ -10,9 +10,7 @@
  */
 #include "postgres.h"
 
-#include "common/cryptohash.h"
 #include "common/hashfn.h"
-#include "common/sha2.h"
 #include "libpq/pqformat.h"
 #include "utils/uuid.h"
 
@@ -44,8 +42,8 @@ tq_slug_is_random(const TqSlug *slug)
 }
 
 /* Makes a version 4 UUID of any 16 bytes. */
-static void
-slug_set_version(TqSlug *slug)
+void
+tq_slug_set_version(TqSlug *slug)
 {
 	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
 	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
@@ -138,7 +136,7 @@ slugid_draw(TqSlug *slugs, int n)
 		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
 						errmsg("could not generate random values")));
 	for (int i = 0; i < n; i++)
-		slug_set_version(&slugs[i]);
+		tq_slug_set_version(&slugs[i]);
 }
 
 /*
@@ -184,36 +182,4 @@ tq_slugs_random(int n)
 	slugid_draw(slugs, n);
 	qsort(slugs, n, sizeof(TqSlug), slugid_compare);
 	return slugs;
-}
-
-/* ---- slugids that are made of names ---- */
-
-/* What the names of stable slugids are hashed with. */
-#define STABLE_DOMAIN "tq.stable_slugid"
-
-/*
- * Makes the slugid of a name: the first 16 bytes of the SHA-256 of the 16
- * bytes "tq.stable_slugid" and the name in UTF-8, with the version and variant
- * of a version 4 UUID.  The encoding of the database does not change it, and
- * clients can compute it.  This must not change, because it identifies tasks
- * that were created long ago.
- */
-void
-tq_slug_of_name(const char *utf8_name, TqSlug *slug)
-{
-	uint8 digest[PG_SHA256_DIGEST_LENGTH];
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
-
-	/* Store the SHA-256 of a domain and a name. */
-	if (pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) STABLE_DOMAIN,
-							 strlen(STABLE_DOMAIN)) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) utf8_name,
-							 strlen(utf8_name)) < 0 ||
-		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR, "could not compute SHA-256 hash: %s",
-			 pg_cryptohash_error(context));
-	pg_cryptohash_free(context);
-	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
-	slug_set_version(slug);
 }

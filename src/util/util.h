@@ -169,8 +169,11 @@ extern TqSlug *tq_slugs_random(int n);
 #define tq_slug_compare(a, b) memcmp(a, b, TQ_SLUG_BYTES)
 
 extern bool tq_slug_is_random(const TqSlug *slug);
+extern void tq_slug_set_version(TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
 extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
+
+/* ---- stable_slugid.c: slugids that are made of names ---- */
 
 extern void tq_slug_of_name(const char *utf8_name, TqSlug *slug);
 
