@@ -45,7 +45,7 @@ mkdir "$dir/sql" or die;
 $helper =~ s/(\tIF code = 'XX999' THEN\n\t\tcode := 'ok';)/\tINSERT INTO public.asked (statement, code, message, detail, hint) SELECT statement, replace(a.code, 'XX999', 'ok'), a.message, a.detail, a.hint
 		FROM (SELECT answer.code, answer.message, answer.detail, answer.hint) AS a;\n$1/ or die 'sql/helper.psql has another answer()';
 append_to_file("$dir/sql/helper.psql", $helper);
-my ($before) = $input =~ /\A(.*?)^-- Functions with arguments that are not in the list/ms or die 'sql/bad_input.sql has no list of functions';
+my ($before) = $input =~ /\A(.*?)^-- Functions that are not in the manifest/ms or die 'sql/bad_input.sql has no list of functions';
 
 sub run_input
 {
@@ -54,6 +54,7 @@ sub run_input
 
 	$node->safe_psql($db, 'CREATE TABLE asked (n serial, statement text, code text, message text, detail text, hint text)');
 	local $ENV{PG_ABS_SRCDIR} = $dir;
+	local $ENV{PG_ABS_BUILDDIR} = $tree;		# test/calls.sql, which the build has made
 	IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr($db) ], '<', \$text, '>', \$out, '2>', \$error);
 	return $error;
 }
