@@ -1323,10 +1323,17 @@ CREATE FUNCTION tq_shard_internal.check_database(given tq_shard_internal.shard) 
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	given_database text := (tq_shard_internal.identity_at(1024 + given.number)).database;
+	given_database text;
 	other tq_shard_internal.shard;
 	other_database text;
 BEGIN
+	BEGIN
+		given_database := (tq_shard_internal.identity_at(1024 + given.number)).database;
+	EXCEPTION WHEN invalid_schema_name THEN
+		RAISE EXCEPTION 'this database is no shard' USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('The connection "%s" is to a router, or to a database without the extension tq.', given.connection),
+			HINT = 'Call CREATE EXTENSION tq in the database that is to be a shard, and give a connection to it.';
+	END;
 	FOR other IN SELECT s.* FROM tq_shard_internal.shard s WHERE s.number <> given.number ORDER BY s.number LOOP
 		BEGIN
 			other_database := (tq_shard_internal.identity_at(1024 + other.number)).database;
