@@ -36,13 +36,13 @@ typedef struct BulkCall
 
 /* ---- arguments ---- */
 
-/* Adds the state of that name, which must be one of an unresolved task. */
+/* Adds the state of that name, which must be one of resolved tasks, or of others. */
 static void
-bulk_add_state(const char *name, bool *of)
+add_state(const char *name, bool resolved, bool *of)
 {
 	for (int state = 0; state < TQ_STATES; state++)
 	{
-		if (tq_state_is_resolved((TqState) state) ||
+		if (tq_state_is_resolved((TqState) state) != resolved ||
 			strcmp(name, tq_state_name((TqState) state)) != 0)
 			continue;
 		of[state] = true;
@@ -51,11 +51,34 @@ bulk_add_state(const char *name, bool *of)
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid states"),
-		 errdetail(
-			 "The argument states has \"%s\", and only unresolved tasks are canceled.",
-			 tq_error_clip(name)),
-		 errhint(
-			 "Give some of unscheduled, pending and running in \"states\".")));
+		 resolved
+			 ? errdetail(
+				   "The argument states has \"%s\", and only resolved tasks are purged.",
+				   tq_error_clip(name))
+			 : errdetail(
+				   "The argument states has \"%s\", and only unresolved tasks are canceled.",
+				   tq_error_clip(name)),
+		 resolved
+			 ? errhint(
+				   "Give some of completed, failed and exception in \"states\".")
+			 : errhint(
+				   "Give some of unscheduled, pending and running in \"states\".")));
+}
+
+/* Reads the argument "states", of resolved tasks or of others. */
+static void
+read_states(FunctionCallInfo fcinfo, int argument, bool resolved, bool *of)
+{
+	int n;
+	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
+									 &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("states", i);
+		add_state(names[i], resolved, of);
+	}
 }
 
 /* Returns the argument "max"; NULL is no limit. */
@@ -229,19 +252,11 @@ tq_cancel_tasks(PG_FUNCTION_ARGS)
 					 .need = need_of_cancel,
 					 .queue = tq_arg_task_queue_id(fcinfo, 0),
 					 .bulk = {.apply = tq_bulk_cancel}};
-	int n;
-	char **names;
 
 	if (!PG_ARGISNULL(1))
 		call.bulk.filter.name = tq_arg_text(fcinfo, 1, "name");
 	call.bulk.filter.tags = read_tags(fcinfo, 2);
-	names = tq_texts_of_array(tq_arg_array(fcinfo, 3, "states"), &n);
-	for (int i = 0; i < n; i++)
-	{
-		if (names[i] == NULL)
-			tq_error_null_element("states", i);
-		bulk_add_state(names[i], call.bulk.of);
-	}
+	read_states(fcinfo, 3, false, call.bulk.of);
 	call.bulk.max = read_max(fcinfo, 4);
 	tq_require_commit(fcinfo, "cancel_tasks", DETAIL, HINT);
 	PG_RETURN_DATUM(bulk_run(&call));
@@ -291,28 +306,6 @@ PG_FUNCTION_INFO_V1(tq_purge);
 
 #define PURGE_MAX 1000000
 
-/* Adds the state of that name, which must be one of a resolved task. */
-static void
-purge_add_state(const char *name, bool *of)
-{
-	for (int state = 0; state < TQ_STATES; state++)
-	{
-		if (!tq_state_is_resolved((TqState) state) ||
-			strcmp(name, tq_state_name((TqState) state)) != 0)
-			continue;
-		of[state] = true;
-		return;
-	}
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid states"),
-		 errdetail(
-			 "The argument states has \"%s\", and only resolved tasks are purged.",
-			 tq_error_clip(name)),
-		 errhint(
-			 "Give some of completed, failed and exception in \"states\".")));
-}
-
 /*
  * purge(task_queue_id text, states text[], older_than interval, max int) ->
  * number of tasks deleted (2.18).  Deletes at most max tasks of the queue, 1 to
@@ -328,19 +321,11 @@ tq_purge(PG_FUNCTION_ARGS)
 	TqSweepRule rule = {.by_retention = false};
 	int max = tq_arg_int(fcinfo, 3, "max", 1, PURGE_MAX);
 	int64 deleted = 0;
-	int n;
-	char **names;
 	int64 ms;
 
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:delete-task-in-queue:%s", queue_name));
-	names = tq_texts_of_array(tq_arg_array(fcinfo, 1, "states"), &n);
-	for (int i = 0; i < n; i++)
-	{
-		if (names[i] == NULL)
-			tq_error_null_element("states", i);
-		purge_add_state(names[i], rule.of);
-	}
+	read_states(fcinfo, 1, true, rule.of);
 	/* The time until which a task that is purged was resolved. */
 	ms = tq_clock_span_ms(tq_arg_interval(fcinfo, 2, "older_than"));
 	if (ms < 0)

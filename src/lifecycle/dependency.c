@@ -596,12 +596,6 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 
 /* ---- which ---- */
 
-static int
-add_dependencies_compare_slugs(const void *a, const void *b)
-{
-	return tq_slug_compare(a, b);
-}
-
 /*
  * Leaves those of these dependencies, in order and each once, that the task
  * does not have; returns how many.
@@ -613,15 +607,13 @@ keep_new(const TqTaskDefinition *task, TqSlug *given, int n)
 	int kept = 0;
 
 	memcpy(old, task->dependencies, sizeof(TqSlug) * task->ndependencies);
-	qsort(old, task->ndependencies, sizeof(TqSlug),
-		  add_dependencies_compare_slugs);
-	qsort(given, n, sizeof(TqSlug), add_dependencies_compare_slugs);
-	n = (int) qunique(given, n, sizeof(TqSlug),
-					  add_dependencies_compare_slugs);
+	qsort(old, task->ndependencies, sizeof(TqSlug), tq_compare_slugs);
+	qsort(given, n, sizeof(TqSlug), tq_compare_slugs);
+	n = (int) qunique(given, n, sizeof(TqSlug), tq_compare_slugs);
 	for (int i = 0; i < n; i++)
 	{
 		if (bsearch(&given[i], old, task->ndependencies, sizeof(TqSlug),
-					add_dependencies_compare_slugs) == NULL)
+					tq_compare_slugs) == NULL)
 			given[kept++] = given[i];
 	}
 	return kept;
@@ -840,7 +832,7 @@ add_dependencies_add(TqTaskDefinition *task, TqSlug *dependencies, int n,
 		refuse_state(&task->named.task, &last);
 	required = find_ids(dependencies, n, &found);
 	if (bsearch(&task->named.task.task_id, dependencies, n, sizeof(TqSlug),
-				add_dependencies_compare_slugs) != NULL)
+				tq_compare_slugs) != NULL)
 		add_dependencies_refuse_cycle(&task->named.task, &task->named.task.id,
 									  1, &task->named.task.id, 1);
 	added.dependencies = dependencies;

@@ -358,12 +358,6 @@ slug_of_group(const TqTask *task)
 	return slug;
 }
 
-static int
-transition_compare_slugs(const void *a, const void *b)
-{
-	return tq_slug_compare(a, b);
-}
-
 /* Adds the dependents of a task to the work list. */
 static void
 add_culprit(TqTransitions *transitions, int64 task)
@@ -440,11 +434,11 @@ follow_failures(TqTransitions *transitions)
 	if (transitions->ngroups == done)
 		return;
 	qsort(transitions->groups + done, transitions->ngroups - done,
-		  sizeof(TqSlug), transition_compare_slugs);
+		  sizeof(TqSlug), tq_compare_slugs);
 	transitions->ngroups = done + (int) qunique(transitions->groups + done,
 												transitions->ngroups - done,
 												sizeof(TqSlug),
-												transition_compare_slugs);
+												tq_compare_slugs);
 }
 
 /* Drops the payloads of completed tasks whose policies say so. */

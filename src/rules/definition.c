@@ -271,12 +271,6 @@ tq_definition_check_project(TqFaults *faults,
 			definition->named.project_id);
 }
 
-static int
-definition_compare_slugs(const void *a, const void *b)
-{
-	return tq_slug_compare(a, b);
-}
-
 /* Checks the number of the dependencies, and that none is named twice. */
 void
 tq_definition_check_dependencies(TqFaults *faults,
@@ -294,8 +288,8 @@ tq_definition_check_dependencies(TqFaults *faults,
 		return;
 	sorted = palloc(sizeof(TqSlug) * n);
 	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
-	qsort(sorted, n, sizeof(TqSlug), definition_compare_slugs);
-	if (qunique(sorted, n, sizeof(TqSlug), definition_compare_slugs) != n)
+	qsort(sorted, n, sizeof(TqSlug), tq_compare_slugs);
+	if (qunique(sorted, n, sizeof(TqSlug), tq_compare_slugs) != n)
 		tq_fault(faults, "dependencies", "must not name a task twice");
 	pfree(sorted);
 }

@@ -665,7 +665,7 @@ task_lock_find_unresolved(LockScans *lookup, const TqTask *task, TqRun *run)
  * session has locked it.
  */
 static bool
-task_lock_lock_found(TqScan *scan)
+lock_found(TqScan *scan)
 {
 	TM_Result result = tq_table_lock(scan->table, scan->slot,
 									 LockTupleExclusive, LockWaitSkip);
@@ -690,7 +690,7 @@ task_lock_lock_found(TqScan *scan)
 static void
 hold(TqLockedTasks *locked, TqScan *scan, const TqTask *task, const TqRun *run)
 {
-	if (!task_lock_lock_found(scan))
+	if (!lock_found(scan))
 	{
 		locked->others[locked->nothers++] = task->id;
 		return;

@@ -164,10 +164,11 @@ tq_slug_random(TqSlug *slug)
 	*slug = drawn[--left];
 }
 
-static int
-slugid_compare(const void *a, const void *b)
+/* Compares two slugids, for qsort(). */
+int
+tq_compare_slugs(const void *a, const void *b)
 {
-	return tq_slug_compare(a, b);
+	return tq_slug_compare((const TqSlug *) a, (const TqSlug *) b);
 }
 
 /*
@@ -180,6 +181,6 @@ tq_slugs_random(int n)
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 
 	slugid_draw(slugs, n);
-	qsort(slugs, n, sizeof(TqSlug), slugid_compare);
+	qsort(slugs, n, sizeof(TqSlug), tq_compare_slugs);
 	return slugs;
 }

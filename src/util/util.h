@@ -166,7 +166,9 @@ extern void tq_slug_random(TqSlug *slug);
 extern TqSlug *tq_slugs_random(int n);
 
 /* Compares two slugids by their bytes, which is not the order of their texts. */
-#define tq_slug_compare(a, b) memcmp(a, b, TQ_SLUG_BYTES)
+#define tq_slug_compare(a, b) memcmp((a)->bytes, (b)->bytes, TQ_SLUG_BYTES)
+
+extern int tq_compare_slugs(const void *a, const void *b);
 
 extern bool tq_slug_is_random(const TqSlug *slug);
 extern void tq_slug_set_version(TqSlug *slug);
