@@ -191,6 +191,15 @@ SELECT pg_temp.keyed('s1 s2', 'test/f', '{"policy": {"fairnessKey": "s", "serial
 SELECT is(pg_temp.claims('test/f', 20), 't1 t2 t3', '11.4 a serial key waits apart');
 SELECT pg_temp.pass();
 SELECT is(pg_temp.claims('test/f', 20), 's1', '11.4 and has a place when it is let in');
+ROLLBACK TO s;
+
+-- A key has a time of its own in each priority.  Of 400 keys in seven priorities, some have two of them in one set of
+-- shared memory (lru_set.c), where only the priority tells them apart: the first task of each begins in the first turn.
+SELECT tq.set_queue('test/f', '{"fairness": true}');
+SELECT count(tq.enqueue('test/f', priority => tq_internal.priority_name(p), policy => jsonb_build_object('fairnessKey', 'k' || k)))
+FROM generate_series(1, 400) AS k, generate_series(1, 7) AS p;
+SELECT is((SELECT string_agg(DISTINCT format('%s: %s', priority, (seq + 4611686018427387904) >> 22), ', ') FROM tq_internal.pending),
+	'1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1', '11.4 priorities do not share the time of a key');
 
 SELECT * FROM finish();
 ROLLBACK;
