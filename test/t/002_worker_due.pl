@@ -40,8 +40,8 @@ is_prompt($id, 0, $deadline, 'earlier deadline');
 
 # A claim that expires; the retry, too.
 $id = enqueue($node, $db, "deadline => '1 hour'", "priority => 'highest'");
-$node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT tq.claim_work('p/w', 'g', 'w')");
-is(state_of($node, $db, $id), 'running', 'claimed');
+is($node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT task_id = '$id' FROM tq.claim_work('p/w', 'g', 'w'); SELECT tq.status('$id') ->> 'state'"),
+	"t\nrunning", 'claimed');
 ok(wait_state($node, $db, $id, 'pending'), 'claim expires');
 is_prompt($id, 0, $taken, 'claim');
 is($node->safe_psql($db, "SELECT tq.status('$id') -> 'runs' -> 0 ->> 'reasonResolved'"),

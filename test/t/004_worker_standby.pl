@@ -18,12 +18,12 @@ $standby->start;
 
 # The primary stops with a deadline and a claim that the standby must handle.
 my $processes = "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tq%'";
-my $claimed = enqueue($primary, $db, "deadline => '1 hour'");
-$primary->safe_psql($db, "SET tq.claim_timeout = '3s'; SELECT tq.claim_work('p/w', 'g', 'w')");
-my $overdue = enqueue($primary, $db, "deadline => '3 seconds'");
-my $later = enqueue($primary, $db, "deadline => '1 hour'");
 my $done = enqueue($primary, $db, "deadline => '500 ms'");
 ok(wait_state($primary, $db, $done, 'exception'), 'the primary works');
+my $later = enqueue($primary, $db, "deadline => '1 hour'");
+my $claimed = enqueue($primary, $db, "deadline => '1 hour'", "priority => 'highest'");
+$primary->safe_psql($db, "SET tq.claim_timeout = '10s'; SELECT tq.claim_work('p/w', 'g', 'w')");
+my $overdue = enqueue($primary, $db, "deadline => '10 seconds'");
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 $primary->stop('immediate');
 is(state_of($standby, $db, $done), 'exception', 'the standby has what the primary did');
