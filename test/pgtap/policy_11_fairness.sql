@@ -194,7 +194,7 @@ SELECT is(pg_temp.claims('test/f', 20), 's1', '11.4 and has a place when it is l
 ROLLBACK TO s;
 
 -- A key has a time of its own in each priority.  Of 400 keys in seven priorities, some have two of them in one set of
--- shared memory (lru_set.c), where only the priority tells them apart: the first task of each begins in the first turn.
+-- shared memory (lru_set.c), where they differ in nothing but the priority: the first task of each begins in the first turn.
 SELECT tq.set_queue('test/f', '{"fairness": true}');
 SELECT count(tq.enqueue('test/f', priority => tq_internal.priority_name(p), policy => jsonb_build_object('fairnessKey', 'k' || k)))
 FROM generate_series(1, 400) AS k, generate_series(1, 7) AS p;
