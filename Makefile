@@ -181,8 +181,8 @@ installcheck-ready:
 		echo 'make installcheck: run this as an ordinary user, because the server refuses to run as root' >&2; \
 		missing=yes; \
 	fi; \
-	if test -n '$(TAP_TESTS)' && ! $(or $(PERL),perl) -MIPC::Run -e 1 2>/dev/null; then \
-		echo 'make installcheck: install IPC::Run for Perl (Debian: libipc-run-perl), or give TAP_TESTS=' >&2; \
+	if test -n '$(TAP_TESTS)' && ! $(or $(PERL),perl) -MIPC::Run -MDBD::Pg -e 1 2>/dev/null; then \
+		echo 'make installcheck: install IPC::Run and DBD::Pg for Perl (Debian: libipc-run-perl, libdbd-pg-perl), or give TAP_TESTS=' >&2; \
 		missing=yes; \
 	fi; \
 	if test ! -f '$(DESTDIR)$(datadir)/extension/tq.control'; then \

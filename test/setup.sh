@@ -185,7 +185,7 @@ tq_has() {
 			[ -f "$("$tq_server" --pgxs)" ] && [ -f "$("$tq_server" --includedir-server)/postgres.h" ] ;;
 		pgtap) [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
 		pg-cron) [ -f "$("$tq_server" --sharedir)/extension/pg_cron.control" ] ;;
-		tap) command -v prove && perl -MIPC::Run -MTest::More -e 1 ;;
+		tap) command -v prove && perl -MIPC::Run -MTest::More -MDBD::Pg -e 1 ;;
 		dbd) perl -MDBD::Pg -e 1 ;;
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
 		psycopg2) /usr/bin/python3 -c 'import psycopg2' ;;
@@ -217,7 +217,7 @@ tq_package() {
 		server-headers) echo "postgresql-server-dev-$major" ;;
 		pgtap) echo "postgresql-$major-pgtap" ;;
 		pg-cron) echo "postgresql-$major-cron" ;;
-		tap) echo perl libipc-run-perl ;;
+		tap) echo perl libipc-run-perl libdbd-pg-perl ;;
 		dbd) echo libdbd-pg-perl ;;
 		psycopg) echo python3 python3-psycopg ;;
 		psycopg2) echo python3 python3-psycopg2 ;;

@@ -48,8 +48,8 @@ is($node->safe_psql($db, "SELECT tq.status('$id') -> 'runs' -> 0 ->> 'reasonReso
 	'claim-expired', 'for that reason');
 
 # A claim that is renewed expires when the renewed one does.
-$node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT tq.claim_work('p/w', 'g', 'w')");
-$node->safe_psql($db, "SET tq.claim_timeout = '1 h'; SELECT tq.reclaim_task('$id', 1)");
+$node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT tq.claim_work('p/w', 'g', 'w');
+	SET tq.claim_timeout = '1 h'; SELECT tq.reclaim_task('$id', 1)");
 ok( $node->poll_query_until($db, "SELECT bool_and(due > now() + '1 s') FROM tq_internal.claim_timer"),
 	'the maintenance worker looks at the claim that was renewed');
 is(state_of($node, $db, $id), 'running', 'and leaves it alone');

@@ -92,11 +92,11 @@ ok($node->poll_query_until($db, q{SELECT created_per_s > 0 AND claimed_per_s > 0
 
 # ---- time ----
 
-psql($node, q{SET tq.claim_timeout = '10 s'; SELECT tq.claim_work('c/a', 'g', 'w', 5)});
-psql($node, q{SELECT tq.enqueue('c/a', deadline => '30 s') FROM generate_series(1, 4)});
-is(psql($node, q{SET tq.clock_offset = '25 s'; SELECT running, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+psql($node, q{SET tq.claim_timeout = '10 min'; SELECT tq.claim_work('c/a', 'g', 'w', 5)});
+psql($node, q{SELECT tq.enqueue('c/a', deadline => '16 min') FROM generate_series(1, 4)});
+is(psql($node, q{SET tq.clock_offset = '15 min'; SELECT running, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	psql($node, q{SELECT running - 5, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'a claim that has expired counts no longer');
-is(psql($node, q{SET tq.clock_offset = '35 s'; SELECT pending, (tq.task_queue_counts('c/a') -> 'pendingTasks')::bigint FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+is(psql($node, q{SET tq.clock_offset = '17 min'; SELECT pending, (tq.task_queue_counts('c/a') -> 'pendingTasks')::bigint FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	psql($node, q{SELECT pending - 4, pending - 4 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'nor a task past its deadline');
 
 # ---- groups ----

@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq qw(:DEFAULT $published);
+use Tq qw(:DEFAULT $published session output);
 use POSIX ();
 use Time::HiRes qw(usleep);
 
@@ -187,15 +187,25 @@ sub start_client
 my $columns = q{id, exchange, coalesce(payload #>> '{status,taskId}', payload ->> 'taskGroupId'),
 	payload ->> 'runId', payload #>> '{artifact,name}', md5(m::text)};
 
-# Rows of a query, and whether it came to its end.
+# Rows of a query, and whether it came to its end.  The session is kept until it fails.
+my $session;
+
 sub ask
 {
 	my ($query) = @_;
-	my $connstr = $node->connstr($db);
-	my @rows = qx(psql -XAtq -d '$connstr' -c "$query" 2>> $tmp/readers.err);
-	my $ok = $? == 0;
+	my @rows;
+	my $ok = eval {
+		$session //= session($node, $db);
+		@rows = map { "$_\n" } split /\n/, output($session, $query);
+		1;
+	};
 
-	pop @rows if @rows && $rows[-1] !~ /\n\z/;
+	if (!$ok)
+	{
+		append_to_file("$tmp/readers.err", $@);
+		undef $session;
+		usleep(50_000);
+	}
 	return ($ok, @rows);
 }
 
@@ -304,8 +314,12 @@ sub kill_server
 {
 	my ($all) = @_;
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-	my @processes = children($postmaster);
+	my @processes;
 
+	# A stopped postmaster forks no process that the list lacks.  A postmaster does not
+	# start while a process of another one uses its shared memory.
+	kill('STOP', $postmaster);
+	@processes = children($postmaster);
 	$node->kill9;
 	kill('KILL', @processes) if $all;
 	wait_gone($postmaster, @processes);
@@ -330,7 +344,7 @@ sub wait_publisher
 
 	foreach (1 .. 50 * $PostgreSQL::Test::Utils::timeout_default)
 	{
-		my ($ok, $pid, $caught) = ask(worker_of($db) . " AND pid <> $other; $caught");
+		my ($ok, $pid, $caught) = ask(worker_of($db) . " AND pid <> $other UNION ALL ($caught)");
 
 		if ($ok && defined $caught)
 		{

@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT session output);
 
 my $primary = new_node('primary');
 my $db = 'postgres';
@@ -158,15 +158,14 @@ is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],
 # primary.
 my $remembered = qr{workers?\('p/s'};
 
-# What a call answers: SQLSTATE and, if it has one, the hint.
+# What a call answers in a session of its own: SQLSTATE, the hint, and the whole error.
 sub answer
 {
 	my ($node, $call, $before) = @_;
-	my ($status, $out, $err) = $node->psql($db, "\\set VERBOSITY verbose\n" . ($before // '') . ";\n$call");
-	my ($state) = $err =~ /ERROR:  (\w{5}): /;
-	my ($hint) = $err =~ /HINT:  (.*)/;
+	my $session = session($node, $db);
 
-	return ($state // 'ok', $hint // '', $err);
+	return ('ok', '', '') if eval { output($session, $_) foreach grep { defined } $before, $call; 1 };
+	return ($session->state, $session->pg_error_field('hint') // '', $session->errstr);
 }
 
 sub is_refused
@@ -208,13 +207,15 @@ $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 is_refused($standby, $_, qr/Connect to the primary; target_session_attrs=read-write/, 'standby') foreach sort keys %write;
 is_answered($standby, $_, 'standby') foreach sort keys %read;
 
-# What each says, on both servers.
+# What each says, on both servers, in one session of each.
+my %session_of;
+
 sub said
 {
 	my ($node, $call) = @_;
-	my ($status, $out, $err) = $node->psql($db, $call);
+	my $session = $session_of{ $node->name } //= session($node, $db);
 
-	return $out . $err;
+	return eval { output($session, $call) } // $session->errstr;
 }
 
 foreach my $name (grep { !$own{$_} } sort keys %read)
@@ -238,6 +239,7 @@ foreach my $view (split /\n/, $primary->safe_psql($db, q{SELECT relname FROM pg_
 is($standby->safe_psql($db, q{SELECT string_agg(DISTINCT source, ' ') FROM tq.queue_stats}), 'tables', 'standby: queues are counted');
 
 # A wait there ends when the resolution has come.
+$_->disconnect foreach values %session_of;
 my $waiter = $standby->background_psql($db);
 $waiter->set_query_timer_restart();
 my $pid = $waiter->query_safe('SELECT pg_backend_pid()');

@@ -11,20 +11,121 @@ use File::Basename qw(dirname);
 # A wait that cannot end fails after one minute, not after three.
 BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 60; }
 
+use DBI;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(time usleep);
 
 our @EXPORT = (qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
 	  enqueue state_of wait_state lateness wait_past_deadline violations),
 	@Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
-our @EXPORT_OK = qw(new_cron_node $published start finish);
+our @EXPORT_OK = qw(new_cron_node $published start finish session output);
 
 # Whether all committed messages are published.
 our $published = q{
 	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
 		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
+
+# Functions of PostgreSQL's own modules of which we have quicker ones.  A psql of its own
+# for each statement, and for each attempt of a poll, took most of the tests' time.
+my ($safe_psql, $poll_query_until);
+
+BEGIN
+{
+	no warnings 'redefine';
+	$safe_psql = \&PostgreSQL::Test::Cluster::safe_psql;
+	$poll_query_until = \&PostgreSQL::Test::Cluster::poll_query_until;
+	*PostgreSQL::Test::Cluster::safe_psql = \&safe_sql;
+	*PostgreSQL::Test::Cluster::poll_query_until = \&poll_sql_until;
+	*PostgreSQL::Test::Utils::system_or_bail = \&system_or_copy;
+}
+
+# Whether psql is needed: more than one statement, a command of psql, or what only psql
+# reads and prints.
+sub is_for_psql
+{
+	my ($sql) = @_;
+
+	return !defined $sql || $sql =~ /;\s*[^\s;]|\\|^\s*(?:COPY|LISTEN)\b/i;
+}
+
+sub session
+{
+	my ($node, $db) = @_;
+
+	return DBI->connect('dbi:Pg:' . $node->connstr($db), '', '', {
+		RaiseError => 1, PrintError => 0, PrintWarn => 0, AutoInactiveDestroy => 1,
+		pg_bool_tf => 1, pg_expand_array => 0, pg_enable_utf8 => 0 });
+}
+
+# What psql -XAtq prints for a statement.
+sub output
+{
+	my ($session, $sql) = @_;
+	my $statement = $session->prepare($sql, { pg_direct => 1 });
+
+	$statement->execute;
+	return '' if !$statement->{NUM_OF_FIELDS};
+	return join("\n", map { join('|', map { $_ // '' } @$_) } @{ $statement->fetchall_arrayref });
+}
+
+# As safe_psql(): run a statement in a session of its own.
+sub safe_sql
+{
+	my ($node, $db, $sql, @options) = @_;
+	my ($session, $output);
+
+	return $safe_psql->($node, $db, $sql, @options) if @options || is_for_psql($sql);
+	note("$db: $sql");
+	eval {
+		$session = session($node, $db);
+		$output = output($session, $sql);
+		1;
+	} or die "error running SQL: '$@' with '$sql'";
+	$session->disconnect;
+	return $output;
+}
+
+# As poll_query_until(): repeat a query until it returns what is expected, in one session;
+# one that has failed is followed by another.
+sub poll_sql_until
+{
+	my ($node, $db, $sql, $expected) = @_;
+	my $end = time + $PostgreSQL::Test::Utils::timeout_default;
+	my ($session, $output);
+
+	return $poll_query_until->($node, $db, $sql, $expected) if is_for_psql($sql);
+	$expected //= 't';
+	while (1)
+	{
+		eval {
+			$session //= session($node, $db);
+			$output = output($session, $sql);
+			1;
+		} or do
+		{
+			$output = $@;
+			undef $session;
+		};
+		last if $output eq $expected || time >= $end;
+		usleep(50_000);
+	}
+	$session->disconnect if defined $session;
+	diag("in $db: $sql\nis not $expected, but $output") if $output ne $expected;
+	return $output eq $expected;
+}
+
+# As in version 17, initdb copies $INITDB_TEMPLATE, if there is one and no other options
+# are wanted.
+sub system_or_copy
+{
+	my (@command) = @_;
+
+	@command = ('cp', '-RPp', $ENV{INITDB_TEMPLATE}, $command[2])
+	  if "@command" =~ /^initdb -D \S+ -A trust -N$/ && defined $ENV{INITDB_TEMPLATE};
+	return system_or_bail(@command);
+}
 
 # A server that has tq in shared_preload_libraries, started.
 sub new_node
