@@ -758,8 +758,8 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 
 /*
  * dependency_results(task_id slugid) -> (task_id, state, result), in the order
- * of the definition; the state of a task that has expired or was deleted is
- * "missing".
+ * of the definition; the state of a task that has expired or was deleted, or
+ * whose status the caller may not see, is "missing".
  */
 Datum
 tq_dependency_results(PG_FUNCTION_ARGS)
@@ -778,7 +778,8 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	{
 		const TqSlug *slug = &definition->dependencies[i];
 
-		if (tq_task_find_by_slug(&finder, slug, &required))
+		if (tq_task_find_by_slug(&finder, slug, &required) &&
+			tq_may_see_status(slug, required.queue))
 			put_dependency(rsinfo, &required);
 		else
 		{
@@ -786,7 +787,7 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 							   CStringGetTextDatum("missing"), (Datum) 0};
 			bool nulls[3] = {false, false, true};
 
-			/* Add a row for a required task that has expired or was deleted. */
+			/* Add a row for a required task that is not there or not to be seen. */
 			tq_put_row(rsinfo, values, nulls);
 		}
 	}

@@ -85,13 +85,45 @@ collect_externals(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 	return externals;
 }
 
-/* Looks up these required tasks and returns those that exist. */
-static ExternalDependency **
-find_externals(HTAB *externals, int *found)
+/*
+ * Returns whether a task may require another one whatever the caller's rights:
+ * both are in one queue, or in one group.
+ */
+static bool
+is_related(const TqNamedTask *dependent, const TqTask *required)
 {
-	int n = hash_get_num_entries(externals);
-	ExternalDependency **in_order = palloc(sizeof(ExternalDependency *) *
-										   Max(n, 1));
+	return required->queue == dependent->task.queue ||
+		   (required->group_id == 0
+				? tq_slug_compare(&required->task_id,
+								  &dependent->group_slug) == 0
+				: required->group_id == dependent->task.group_id);
+}
+
+/* Returns whether the caller may let one of these tasks require this one. */
+static bool
+may_require(const TqTask *required, const TqTaskDefinition *tasks, int n)
+{
+	if (tq_may_depend(required->queue))
+		return true;
+	for (int i = 0; i < n; i++)
+	{
+		if (is_related(&tasks[i].named, required))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Looks up the tasks that these require, and returns those that exist and may
+ * be required.
+ */
+static ExternalDependency **
+find_externals(HTAB *externals, const TqTaskDefinition *tasks, int n,
+			   int *found)
+{
+	ExternalDependency **in_order = palloc(
+		sizeof(ExternalDependency *) *
+		Max(hash_get_num_entries(externals), 1));
 	TqTaskFinder finder = {NULL, NULL};
 	HASH_SEQ_STATUS scan;
 	ExternalDependency *external;
@@ -101,7 +133,8 @@ find_externals(HTAB *externals, int *found)
 	hash_seq_init(&scan, externals);
 	while ((external = hash_seq_search(&scan)) != NULL)
 	{
-		if (!tq_task_find_by_slug(&finder, &external->task_id, &task))
+		if (!tq_task_find_by_slug(&finder, &external->task_id, &task) ||
+			!may_require(&task, tasks, n))
 			continue;
 		external->id = task.id;
 		external->expires = task.expires;
@@ -176,7 +209,7 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	if (ndependencies == 0 && nothers == 0)
 		return NULL;
 	externals = collect_externals(tasks, n, batch_tasks);
-	in_order = find_externals(externals, &found);
+	in_order = find_externals(externals, tasks, n, &found);
 	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
 	if (nothers > 0)
 		lock_with_others(in_order, found, others, nothers);
@@ -209,7 +242,9 @@ hint_required(const TqSlug *foreign)
 {
 	if (foreign == NULL)
 		return errhint(
-			"Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.");
+			tq_access_is_unlimited()
+				? "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later."
+				: "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later; those of a queue in which the role may not create tasks need the right to depend on them.");
 	return errhint(
 		"Bucket %d of task \"%s\" belongs to another shard, and a task depends on tasks of its own shard only: create it in the task group of those that it depends on.",
 		tq_slug_bucket(foreign), tq_slug_text(foreign));
@@ -619,9 +654,13 @@ keep_new(const TqTaskDefinition *task, TqSlug *given, int n)
 	return kept;
 }
 
-/* Returns the internal ids of those of these tasks that exist. */
+/*
+ * Returns the internal ids of those of these tasks that exist and may be
+ * required by this one.
+ */
 static int64 *
-find_ids(const TqSlug *slugs, int n, int *found)
+find_ids(const TqTaskDefinition *dependent, const TqSlug *slugs, int n,
+		 int *found)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	TqTaskFinder finder = {NULL, NULL};
@@ -630,7 +669,8 @@ find_ids(const TqSlug *slugs, int n, int *found)
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (tq_task_find_by_slug(&finder, &slugs[i], &task))
+		if (tq_task_find_by_slug(&finder, &slugs[i], &task) &&
+			may_require(&task, dependent, 1))
 			ids[(*found)++] = task.id;
 	}
 	tq_task_finder_end(&finder);
@@ -830,7 +870,7 @@ add_dependencies_add(TqTaskDefinition *task, TqSlug *dependencies, int n,
 	if (tq_run_peek(task->named.task.id, &last) &&
 		last.state != TQ_STATE_UNSCHEDULED)
 		refuse_state(&task->named.task, &last);
-	required = find_ids(dependencies, n, &found);
+	required = find_ids(task, dependencies, n, &found);
 	if (bsearch(&task->named.task.task_id, dependencies, n, sizeof(TqSlug),
 				tq_compare_slugs) != NULL)
 		add_dependencies_refuse_cycle(&task->named.task, &task->named.task.id,

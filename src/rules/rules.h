@@ -78,6 +78,7 @@ extern void tq_require_create(const TqTaskDefinition *tasks, int n,
 							  bool with_project);
 extern void tq_require_read(const char *right, const TqSlug *task_id);
 extern void tq_require_read_all(const char *right, const TqSlug *ids, int n);
+extern bool tq_may_see_status(const TqSlug *task_id, int32 queue);
 extern void tq_require_change(const char *right, const TqNamedTask *named);
 extern void tq_require_priority(const TqNamedTask *named);
 extern void tq_require_run(const char *right, const TqSlug *task_id,
@@ -88,6 +89,7 @@ extern bool tq_may_handle_runs(const char *right, int32 queue);
 extern void tq_require_claim(const char *right, const char *queue,
 							 const char *worker_group, const char *worker_id);
 extern void tq_require_join(const char *scheduler_id, const char *queue);
+extern bool tq_may_depend(int32 queue);
 extern void tq_require_group(const char *right, const TqSlug *group_id,
 							 const char *scheduler_id);
 extern void tq_require_dead_letters(const char *queue);

@@ -204,6 +204,15 @@ may_read(const char *right, const TqNamedTask *named)
 		   tq_access_meets(in_queue(right, named->queue_name));
 }
 
+/* Returns whether the caller may read the status of a task of that queue. */
+bool
+tq_may_see_status(const TqSlug *task_id, int32 queue)
+{
+	return tq_access_is_unlimited() ||
+		   tq_access_meets(tq_need("queue:status:%s", tq_slug_text(task_id))) ||
+		   tq_access_meets(in_queue("status", tq_queue_name(queue)));
+}
+
 /*
  * Checks a right to a task that the call reads, such as "status".  The error is
  * the same whether the task exists or not.
@@ -381,6 +390,23 @@ tq_require_join(const char *scheduler_id, const char *queue)
 		tq_access_error(
 			tq_need_any(2, in_queue("join", ITS_QUEUE),
 						tq_need("queue:create-task:lowest:%s", ITS_QUEUE)));
+}
+
+/*
+ * Returns whether the caller may let a task depend on tasks of this queue: who
+ * may create tasks in it, and who has the right to.  Without it a required task
+ * is one that does not exist, so that no role learns by a dependency that it is
+ * there, reads its result, or makes its report wait for a lock.
+ */
+bool
+tq_may_depend(int32 queue)
+{
+	const char *name;
+
+	if (tq_access_is_unlimited())
+		return true;
+	name = tq_queue_name(queue);
+	return tq_access_meets(in_queue("depend", name)) || may_create_in(name);
 }
 
 /* Checks a right to change a group, such as "seal-task-group". */

@@ -64,6 +64,7 @@ CREATE FUNCTION tq.revoke_scopes(role regrole, scopes text[]) RETURNS void
 	LANGUAGE tq_operate AS $$
 DECLARE
 	own text;
+	other tq_internal.scope_grant;
 BEGIN
 	PERFORM tq_internal.check_role(role);
 	PERFORM tq_internal.check_scopes(scopes);
@@ -74,7 +75,14 @@ BEGIN
 			USING ERRCODE = 'TQ409', DETAIL = 'The role has it by the extension.',
 				HINT = 'Revoke that role from its members, and grant them what they need.';
 	END IF;
-	DELETE FROM tq_internal.scope_grant g WHERE g.role = revoke_scopes.role AND g.scope = ANY (scopes);
+	DELETE FROM tq_internal.scope_grant g WHERE g.role = revoke_scopes.role AND g.scope = ANY (scopes) AND g.access = '';
+	SELECT * INTO other FROM tq_internal.scope_grant g WHERE g.role = revoke_scopes.role AND g.scope = ANY (scopes)
+		ORDER BY g.scope, g.queues, g.access LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'scope "%" cannot be revoked from role "%"', other.scope, pg_get_userbyid(role)
+			USING ERRCODE = 'TQ409', DETAIL = format('The role has the access %s to "%s".', other.access, other.queues),
+				HINT = 'Revoke that with tq.revoke_queue().';
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION tq.revoke_scopes(regrole, text[]) IS 'revoke scopes that were granted to a role, each as it was granted';
@@ -92,7 +100,7 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:resolve-task-in-queue:%', '{work}'),
 	('queue:create-artifact-in-queue:%', '{work}'),
 	('queue:declare-worker:%/', '{work}'),
-	('queue:status-in-queue:%', '{produce,work,read,manage}'),
+	('queue:status-in-queue:%', '{produce,work,read,manage,depend}'),
 	('queue:get-task-in-queue:%', '{produce,work,read,manage}'),
 	('queue:pending-count:%', '{produce,work,read,manage}'),
 	('queue:claimed-count:%', '{read,manage}'),
@@ -116,7 +124,8 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:worker-removed:%/', '{manage}'),
 	('queue:pause-queue:%', '{manage}'),
 	('queue:set-queue:%', '{manage}'),
-	('queue:join-in-queue:%', '{join}');
+	('queue:join-in-queue:%', '{join}'),
+	('queue:depend-in-queue:%', '{manage,depend}');
 COMMENT ON VIEW tq_internal.scope_of_access IS 'scopes of each access that grant_queue() grants to queues';
 
 CREATE FUNCTION tq_internal.arg_queues(task_queue_id text) RETURNS text LANGUAGE plpgsql AS $$
@@ -144,7 +153,7 @@ BEGIN
 		FROM tq_internal.scope_of_access s WHERE access = ANY (s.accesses);
 	IF scopes IS NULL THEN
 		RAISE EXCEPTION 'invalid access "%"', tq_internal.clip(access)
-			USING ERRCODE = 'TQ400', DETAIL = 'There is no access of that name.', HINT = 'Give produce, work, read, manage or join.';
+			USING ERRCODE = 'TQ400', DETAIL = 'There is no access of that name.', HINT = 'Give produce, work, read, manage, join or depend.';
 	END IF;
 	RETURN scopes;
 END
@@ -159,24 +168,23 @@ BEGIN
 	PERFORM tq_internal.check_role(role);
 	scopes := tq_internal.scopes_of_access(task_queue_id, access);
 	PERFORM tq_internal.require('*');
-	INSERT INTO tq_internal.scope_grant SELECT grant_queue.role, unnest(scopes) ON CONFLICT DO NOTHING;
+	INSERT INTO tq_internal.scope_grant SELECT grant_queue.role, unnest(scopes), tq_internal.arg_queues(task_queue_id), access ON CONFLICT DO NOTHING;
 END
 $$;
 COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS
-	'grant a role the scopes to produce, work, read, manage or join in a queue, or in all whose names begin like that when it ends in a star';
+	'grant a role the scopes to produce, work, read, manage, join or depend in a queue, or in all whose names begin like that when it ends in a star';
 
 CREATE FUNCTION tq.revoke_queue(role regrole, task_queue_id text, access text) RETURNS void
 	LANGUAGE tq_operate AS $$
-DECLARE
-	scopes text[];
 BEGIN
 	PERFORM tq_internal.check_role(role);
-	scopes := tq_internal.scopes_of_access(task_queue_id, access);
+	PERFORM tq_internal.scopes_of_access(task_queue_id, access);
 	PERFORM tq_internal.require('*');
-	DELETE FROM tq_internal.scope_grant g WHERE g.role = revoke_queue.role AND g.scope = ANY (scopes);
+	DELETE FROM tq_internal.scope_grant g
+		WHERE g.role = revoke_queue.role AND g.queues = tq_internal.arg_queues(task_queue_id) AND g.access = revoke_queue.access;
 END
 $$;
-COMMENT ON FUNCTION tq.revoke_queue(regrole, text, text) IS 'revoke the scopes that grant_queue() with the same arguments grants';
+COMMENT ON FUNCTION tq.revoke_queue(regrole, text, text) IS 'revoke what grant_queue() with the same arguments has granted, and nothing that another grant gives as well';
 
 CREATE FUNCTION tq.current_scopes() RETURNS text[]
 	AS 'MODULE_PATHNAME', 'tq_current_scopes' LANGUAGE C;

@@ -483,9 +483,11 @@ COMMENT ON TABLE tq_internal.cron IS 'recurring tasks: what pg_cron calls fire_c
 CREATE TABLE tq_internal.scope_grant (
 	role regrole NOT NULL,
 	scope text NOT NULL,
-	PRIMARY KEY (role, scope)
+	queues text NOT NULL DEFAULT '',	-- arguments of the grant_queue() that gave it;
+	access text NOT NULL DEFAULT '',	-- '': grant_scopes() did
+	PRIMARY KEY (role, scope, queues, access)
 );
-COMMENT ON TABLE tq_internal.scope_grant IS 'scopes of roles; rows of dropped roles have no effect';
+COMMENT ON TABLE tq_internal.scope_grant IS 'scopes of roles, and the grant from which each comes; rows of dropped roles have no effect';
 
 CREATE FUNCTION tq_internal.track_grants() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_track_grants' LANGUAGE C;

@@ -49,8 +49,6 @@ tq_grants_changed(void)
 	tq_watched_changed(&watched);
 }
 
-TQ_READER(read_grant, TqGrant, TQ_SCOPE_GRANT_COLUMNS, scope_grant)
-
 /*
  * Returns all rows as they are now, whatever the snapshot of the transaction
  * is: what is compiled from them is used by later transactions too.
@@ -68,7 +66,9 @@ tq_grants_all(int *found)
 	{
 		if (*found == room)
 			rows = repalloc_huge(rows, sizeof(TqGrant) * (room *= 2));
-		read_grant(scan->slot, &rows[*found]);
+		rows[*found] =
+			(TqGrant){tq_row_oid(scan->slot, Anum_scope_grant_role),
+					  tq_row_text(scan->slot, Anum_scope_grant_scope)};
 	}
 	tq_table_scan_close(scan);
 	PopActiveSnapshot();

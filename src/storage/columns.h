@@ -244,12 +244,14 @@
 	X(t, role, oid, role)                                                     \
 	X(t, client, text, client)                                                \
 	X(t, definition, varlena, definition)
-#define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
-	X(t, role, oid, role)                                                     \
-	X(t, scope, text, scope)
 
 /* Tables whose columns are read one by one. */
 /* clang-format off */
+#define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
+	X(t, role, own, )                                                         \
+	X(t, scope, own, )                                                        \
+	X(t, queues, own, )                                                       \
+	X(t, access, own, )
 #define TQ_UNSCHEDULED_COLUMNS(X, t)                                          \
 	X(t, task, own, ) X(t, unmet, own, ) X(t, stripes, own, )                 \
 	X(t, all_resolved, own, ) X(t, next_run, own, )

@@ -71,5 +71,53 @@ SELECT tq.slugid() AS scheduled \gset
 SELECT is(pg_temp.call_as('bank', format('SELECT tq.enqueue(''bank/q'', task_group_id => %L, scheduler_id => ''bank'') IS NOT NULL', :'scheduled')), 'true', 'a group of a scheduler');
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, scheduler_id => ''bank'') IS NOT NULL', :'scheduled')), 'true', 'who has its schedulerId may join');
 
+-- A task depends on tasks of queues in which its creator may create, or has the right to depend; others are tasks that do not exist.
+SELECT tq.enqueue('bank/lone') AS vault \gset
+SELECT task_id, run_id FROM tq.claim_task(:'vault', 0, 'g', 'w') \g /dev/null
+SELECT tq.report_completed(:'vault', 0, result => '"secret"') \g /dev/null
+SELECT tq.slugid() AS nowhere \gset
+CREATE FUNCTION pg_temp.depend(who name, required text, queue text DEFAULT 'mine/q') RETURNS text LANGUAGE sql AS $$
+	SELECT pg_temp.call_as(who, format('SELECT tq.enqueue(%L, dependencies => ARRAY[%L]::tq.slugid[])', queue, required))
+$$;
+SELECT is(replace(pg_temp.depend('spy', :'vault'), :'vault', 'T'), replace(pg_temp.depend('spy', :'nowhere'), :'nowhere', 'T'),
+	'4.2 a foreign task is one that does not exist');
+SELECT is(pg_temp.depend('spy', :'vault'), format('TQ400 missingTaskDependencies: [%s]; expiringTaskDependencies: [].', :'vault'), '4.2 whatever its expiry');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object(''taskId'', tq.slugid(), ''task'', %L::jsonb)))',
+	pg_temp.def('x', '{"taskQueueId": "mine/q"}') - '{schedulerId,taskGroupId}'::text[] || jsonb_build_object('dependencies', jsonb_build_array(:'vault')))) ~ '^TQ400 missingTaskDependencies', true, 'create_tasks');
+SELECT is(length(pg_temp.depend('teller', :'vault', 'bank/x')), 22, 'a producer of its queue may');
+SELECT tq.grant_queue('spy', 'bank/lone', 'depend') \g /dev/null
+SELECT pg_temp.depend('spy', :'vault') AS own \gset
+SELECT is(length(:'own'), 22, 'and a role with the right to depend');
+SELECT is(pg_temp.call_as('spy', format('SELECT state || '' '' || result FROM tq.dependency_results(%L)', :'own')), 'completed "secret"', 'which sees the result');
+SELECT is(pg_temp.depend('spy', :'a') ~ '^TQ400 missing', true, 'for one queue');
+SELECT tq.revoke_queue('spy', 'bank/lone', 'depend') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT concat_ws('' '', state, result) FROM tq.dependency_results(%L)', :'own')), 'missing', 'as long as it has it');
+SELECT is(pg_temp.depend('spy', :'vault') ~ '^TQ400 missing', true, 'and no longer');
+
+-- The tasks of a group that one may join are its own: a task that creates others lets them depend on itself.
+SELECT tq.grant_queue('spy', 'bank/a', 'join') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT length(tq.enqueue(''mine/q'', task_group_id => %L, dependencies => ARRAY[%L]::tq.slugid[])::text)', :'shared', :'a')), '22', 'a member of its group');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, dependencies => ARRAY[%L]::tq.slugid[])', :'shared', :'vault')) ~ '^TQ400 missing', true, 'but no other');
+SELECT tq.revoke_queue('spy', 'bank/a', 'join') \g /dev/null
+
+-- add_dependencies() is the same; tasks of its own queue, a task may depend on.
+SELECT tq.grant_queue('spy', 'mine/*', 'manage') \g /dev/null
+SELECT tq.slugid() AS waiting, pg_temp.call_as('spy', $$SELECT tq.enqueue('mine/q')$$) AS mine \gset
+SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[])', :'waiting', :'mine')) \g /dev/null
+SELECT is(replace(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, ARRAY[%L]::tq.slugid[])', :'waiting', r)), r, 'T'),
+	'TQ400 missingTaskDependencies: [T]; expiringTaskDependencies: [].', 'add_dependencies') FROM unnest(ARRAY[:'vault', :'nowhere']) AS r;
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, ARRAY[tq.enqueue(''mine/other'')]) ->> ''state''', :'waiting')), 'unscheduled', 'add_dependencies: a task of its own');
+
+-- Rights are rows: each is revoked by itself.
+SELECT tq.grant_queue('spy', 'mine/*', 'work') \g /dev/null
+SELECT tq.revoke_queue('spy', 'mine/*', 'work'), tq.revoke_queue('spy', 'mine/*', 'manage') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.status(%L) ->> ''state''', :'mine')), 'pending', 'what another access gives as well stays');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.cancel_task(%L)', :'mine')) ~ '^TQ403', true, 'what no other gives is gone');
+SELECT throws_ok($$SELECT tq.revoke_scopes('spy', '{queue:status-in-queue:mine/*}')$$, 'TQ409', 'scope "queue:status-in-queue:mine/*" cannot be revoked from role "spy"', 'revoke_scopes: what an access gives');
+SELECT tq.grant_scopes('spy', '{queue:status-in-queue:mine/*}'), tq.revoke_queue('spy', 'mine/*', 'produce') \g /dev/null
+SELECT is(pg_temp.call_as('spy', 'SELECT tq.current_scopes()'), '{queue:scheduler-id:bank,queue:status-in-queue:mine/*}', 'nor does revoke_queue() take what grant_scopes() gave');
+SELECT tq.revoke_scopes('spy', '{queue:status-in-queue:mine/*}') \g /dev/null
+SELECT is(pg_temp.call_as('spy', 'SELECT tq.current_scopes()'), '{queue:scheduler-id:bank}', 'which revoke_scopes() does');
+
 SELECT * FROM finish();
 ROLLBACK;
