@@ -124,6 +124,22 @@ settings_json_read_time(const JsonbValue *value, void *position)
 	return NULL;
 }
 
+/*
+ * Reads how long a claim holds: not 0, by which each claim would expire at once
+ * and its run be retried, again and again.
+ */
+static const char *
+read_claim_timeout(const JsonbValue *value, void *position)
+{
+	int64 ms;
+
+	if (!read_duration(value, &ms) || ms == 0)
+		return "is at least a millisecond, and at most 2147483647 seconds, as "
+			   "a number or as interval text";
+	*(int64_t *) position = ms;
+	return NULL;
+}
+
 /* Reads a bool. */
 static const char *
 read_flag(const JsonbValue *value, void *position)
@@ -374,7 +390,7 @@ static const Field policy_fields[] = {
 	{"retryOn", settings_json_read_reasons, IN_POLICY(retry_on)},
 	{"lostRetries", settings_json_read_count, IN_POLICY(lost_retries)},
 	{"retryBackoff", read_backoff, offsetof(TqGivenPolicy, policy)},
-	{"claimTimeout", settings_json_read_time, IN_POLICY(claim_timeout)},
+	{"claimTimeout", read_claim_timeout, IN_POLICY(claim_timeout)},
 	{"runTimeout", settings_json_read_time, IN_POLICY(run_timeout)},
 	{"pendingTimeout", settings_json_read_time, IN_POLICY(pending_timeout)},
 	{"totalTimeout", settings_json_read_time, IN_POLICY(total_timeout)},
@@ -642,7 +658,7 @@ read_weights(const JsonbValue *value, void *position)
 
 static const Field settings_fields[] = {
 	{"paused", read_flag, IN_SETTINGS(is_paused)},
-	{"claimTimeout", settings_json_read_time, IN_SETTINGS(claim_timeout)},
+	{"claimTimeout", read_claim_timeout, IN_SETTINGS(claim_timeout)},
 	{"retainCompleted", settings_json_read_time,
 	 IN_SETTINGS(retain_completed)},
 	{"retainFailed", settings_json_read_time, IN_SETTINGS(retain_failed)},

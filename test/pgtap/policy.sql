@@ -235,7 +235,7 @@ SELECT pg_temp.create(k, jsonb_build_object('$deadline', '1 day', 'policy', json
 SELECT pg_temp.take(n) FROM unnest('{claimTimeout,runTimeout}'::text[]) AS n;
 SELECT is(pg_temp.pass('19 minutes 30 seconds'), '', '10 (1) null switches a timeout off');
 ROLLBACK TO s;
-SELECT pg_temp.create(k, jsonb_build_object('$deadline', '1 day', 'policy', jsonb_build_object(k, 0))) FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
+SELECT pg_temp.create(k, jsonb_build_object('$deadline', '1 day', 'policy', jsonb_build_object(k, CASE k WHEN 'claimTimeout' THEN 0.001 ELSE 0 END))) FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
 SELECT pg_temp.take(n) FROM unnest('{claimTimeout,runTimeout}'::text[]) AS n;
 SELECT is(pg_temp.claims('test/q-pendingTimeout') || pg_temp.claims('test/q-totalTimeout'), '', '10 (1) 0 means at once: nothing is handed out');
 SELECT is(pg_temp.pass(), 'deadline 1 run-timeout 1 pending-timeout 1 claim-expired 1', '10 (1) 0 means at once: with the first pass');

@@ -19,7 +19,7 @@ SELECT tq.set_queue('test/q', '{"claimTimeout": 60}');
 SELECT pg_temp.throws(format('SELECT tq.set_queue(%L, %L)', 'test/q', settings), 'TQ400', '6 bad: ' || settings)
 FROM unnest(ARRAY['[]', '3', '"paused"', '{"colour": 1}', '{"paused": 1}', '{"claimTimeout": -1}', '{"claimTimeout": "soon"}',
 	'{"retainCompleted": "infinity"}', '{"concurrentLimit": -1}', '{"concurrentLimit": 1.5}', '{"rateCount": 5}',
-	'{"rateCount": 5, "rateInterval": 0}', '{"maxPending": "many"}', '{"policy": []}', '{"policy": {"colour": 1}}',
+	'{"rateCount": 5, "rateInterval": 0}', '{"claimTimeout": 0}', '{"maxPending": "many"}', '{"policy": []}', '{"policy": {"colour": 1}}',
 	'{"policy": {"retries": 1000000}}', '{"policy": {"claimTimeout": 5, "runTimeout": 1}}', '{"policy": {"queueDefault": {}}}']) AS settings;
 SELECT is(tq.get_task_queue('test/q') -> 'settings', '{"claimTimeout": 60}', '6 and nothing has changed');
 SELECT pg_temp.throws($$SELECT tq.set_queue('noslash/', '{}')$$, 'TQ400', '6 bad name');

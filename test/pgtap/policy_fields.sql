@@ -171,15 +171,15 @@ ROLLBACK TO s;
 -- 5 claimTimeout
 -- ---------------------------------------------------------------------------
 
-SELECT pg_temp.create('none'), pg_temp.given('null', 'claimTimeout', 'null'), pg_temp.given('given', 'claimTimeout', '"5 minutes"'), pg_temp.given('long', 'claimTimeout', '2147483647'), pg_temp.given('zero', 'claimTimeout', '0');
-SELECT pg_temp.take(n) FROM unnest('{none,"null",given,long,zero}'::text[]) AS n;
+SELECT pg_temp.create('none'), pg_temp.given('null', 'claimTimeout', 'null'), pg_temp.given('given', 'claimTimeout', '"5 minutes"'), pg_temp.given('long', 'claimTimeout', '2147483647'), pg_temp.given('short', 'claimTimeout', '0.001');
+SELECT pg_temp.take(n) FROM unnest('{none,"null",given,long,short}'::text[]) AS n;
 SELECT is(pg_temp.claimed_for('none'), interval '20 minutes', 'claimTimeout: 20 minutes without a policy');
 SELECT is(pg_temp.claimed_for('null'), interval '20 minutes', 'claimTimeout null: the same');
 SELECT is(pg_temp.claimed_for('given'), interval '5 minutes', 'claimTimeout 5 minutes: takenUntil');
 SELECT is(extract(epoch FROM pg_temp.claimed_for('long')), 2147483647::numeric, 'claimTimeout of 68 years');
-SELECT is(pg_temp.claimed_for('zero'), interval '0', 'claimTimeout 0: a claim is over at once');
-SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout 0: upkeep() expires it');
-SELECT is(pg_temp.look('zero'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout 0: the next pass retries it');
+SELECT is(pg_temp.claimed_for('short'), interval '1 ms', 'claimTimeout of a millisecond: a claim is over at once');
+SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout of a millisecond: upkeep() expires it');
+SELECT is(pg_temp.look('short'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout of a millisecond: the next pass retries it');
 SET tq.clock_offset = '4 minutes';
 SELECT is((c.taken_until - pg_temp.clock()) BETWEEN interval '4 minutes 30 seconds' AND interval '5 minutes', true, 'claimTimeout 5 minutes: from a reclaim on') FROM tq.reclaim_task(pg_temp.id('given'), 0) AS c;
 SELECT is(pg_temp.pass('8 minutes 30 seconds'), '', 'claimTimeout 5 minutes: a reclaimed run stays claimed');
@@ -422,12 +422,12 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.given('d' || n, 'claimTimeout', d::jsonb) FROM (VALUES (1, '90'), (2, '1.5'), (3, '0.001'), (4, '"90"'), (5, '"90 seconds"'), (6, '"1 minute 30 seconds"'), (7, '"00:01:30"'),
-	(8, '"1 day"'), (9, '"1 week"'), (10, '"1 month"'), (11, '"1 year"'), (12, '"1 month 2 days 03:00:00"'), (13, '"250 ms"'), (14, '"PT1M30S"'), (15, '"0"'), (16, '"2 hours -30 minutes"'), (17, '9e1'), (18, '2147483647')) AS v (n, d);
+	(8, '"1 day"'), (9, '"1 week"'), (10, '"1 month"'), (11, '"1 year"'), (12, '"1 month 2 days 03:00:00"'), (13, '"250 ms"'), (14, '"PT1M30S"'), (15, '"0.5"'), (16, '"2 hours -30 minutes"'), (17, '9e1'), (18, '2147483647')) AS v (n, d);
 SELECT pg_temp.take('d' || n) FROM generate_series(1, 18) AS n;
 SELECT is(extract(epoch FROM (r ->> 'takenUntil')::timestamptz) - extract(epoch FROM (r ->> 'started')::timestamptz), seconds::numeric, 'durations: ' || d)
 FROM (VALUES (1, '90', 90.0), (2, '1.5', 1.5), (3, '0.001', 0.001), (4, '"90"', 90), (5, '"90 seconds"', 90), (6, '"1 minute 30 seconds"', 90), (7, '"00:01:30"', 90),
 	(8, '"1 day"', 86400), (9, '"1 week"', 604800), (10, '"1 month", of 30 days', 2592000), (11, '"1 year", of 360 days', 31104000), (12, '"1 month 2 days 03:00:00"', 2775600), (13, '"250 ms"', 0.25),
-	(14, '"PT1M30S"', 90), (15, '"0"', 0), (16, '"2 hours -30 minutes"', 5400), (17, '9e1', 90), (18, '2147483647', 2147483647)) AS v (n, d, seconds), pg_temp.run('d' || n) AS r;
+	(14, '"PT1M30S"', 90), (15, '"0.5"', 0.5), (16, '"2 hours -30 minutes"', 5400), (17, '9e1', 90), (18, '2147483647', 2147483647)) AS v (n, d, seconds), pg_temp.run('d' || n) AS r;
 SELECT is(tq.task(pg_temp.id('d2')) -> 'policy', '{"claimTimeout": 1.5}', 'durations: shown unchanged, a number');
 SELECT is(tq.task(pg_temp.id('d6')) -> 'policy', '{"claimTimeout": "1 minute 30 seconds"}', 'durations: shown unchanged, text');
 SELECT pg_temp.create('delay', '{"delay": "1 minute 1.5 seconds"}');

@@ -210,7 +210,7 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.create('plain'), pg_temp.create('delayed', '{"delay": 600}'), pg_temp.create('unscheduled', '{"$deps": ["unscheduled"]}'), pg_temp.create('total', '{"policy": {"totalTimeout": 60}}'),
-	pg_temp.running('deferred'), pg_temp.running('retried', '{"policy": {"retryBackoff": {"delay": 60}}}'), pg_temp.running('lost', '{"policy": {"claimTimeout": 0, "lostRetries": 1}}'),
+	pg_temp.running('deferred'), pg_temp.running('retried', '{"policy": {"retryBackoff": {"delay": 60}}}'), pg_temp.running('lost', '{"policy": {"claimTimeout": 0.001, "lostRetries": 1}}'),
 	pg_temp.running('tolerated', '{"policy": {"onUnsuccessful": "tolerate"}}'), pg_temp.running('forgiven', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('blocked', '{"policy": {"onUnsuccessful": "block"}}'),
 	pg_temp.running('canceled', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('given-up', '{"policy": {"onUnsuccessful": "forgive"}}'), pg_temp.running('completed', '{"policy": {"onUnsuccessful": "forgive"}}');
 SELECT tq.defer_task(pg_temp.id('deferred'), 0, '10 minutes') ->> 'state', tq.report_exception(pg_temp.id('retried'), 0, 'worker-shutdown', '{"message": "x"}') ->> 'state', pg_temp.pass(),

@@ -61,6 +61,8 @@ SELECT pg_temp.faulty(jsonb_build_object('policy', policy::jsonb), key, 'refused
 SELECT pg_temp.faulty(jsonb_build_object('policy', jsonb_build_object(key, value::jsonb)), key, format('refused: %s %s', key, value))
 FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout,retainCompleted,retainFailed,delay}'::text[]) AS key,
 	unnest(ARRAY['-1', '-0.001', '"-1 second"', '"1 minute -61 seconds"', '2147483648', '1e40', '"70 years"', '"25000 days"', '"soon"', '""', '" "', '"infinity"', '"1 minute x"', 'true', '[]', '[60]', '{}', '{"seconds": 1}']) AS value;
+SELECT pg_temp.faulty(jsonb_build_object('policy', jsonb_build_object('claimTimeout', value::jsonb)), 'claimTimeout', 'refused: a claim that expires at once, ' || value)
+FROM unnest(ARRAY['0', '1e-1000', '0.0009', '"0 s"', '"900 us"']) AS value;
 
 -- delay of the definition
 SELECT pg_temp.faulty(jsonb_build_object('delay', value::jsonb), 'delay', 'refused: delay of the definition ' || value)
@@ -79,7 +81,7 @@ SELECT pg_temp.accepts(jsonb_build_object('policy', policy::jsonb) || overrides:
 	('null', '{}'), ('{}', '{}'), ('{"retries": 49}', '{}'), ('{"retries": 5, "lostRetries": 44}', '{}'), ('{"retries": 0, "lostRetries": 49}', '{}'), ('{"lostRetries": 44}', '{}'),
 	('{"lostRetries": 45}', '{"retries": 4}'), ('{"retries": 3.0}', '{}'), ('{"retries": 4, "lostRetries": 45}', '{"retries": 49}'),
 	('{"retryOn": ["failed", "claim-expired", "worker-shutdown", "resource-unavailable", "internal-error", "intermittent-task", "pending-timeout", "run-timeout"]}', '{}'),
-	('{"claimTimeout": 60, "runTimeout": 60, "totalTimeout": 60}', '{}'), ('{"claimTimeout": 60, "runTimeout": "1 minute"}', '{}'), ('{"runTimeout": 0, "claimTimeout": 0, "totalTimeout": 0}', '{}'),
+	('{"claimTimeout": 60, "runTimeout": 60, "totalTimeout": 60}', '{}'), ('{"claimTimeout": 60, "runTimeout": "1 minute"}', '{}'), ('{"runTimeout": 0, "totalTimeout": 0}', '{}'),
 	('{"runTimeout": 60}', '{}'), ('{"claimTimeout": 2147483647}', '{}'), ('{"claimTimeout": "68 years"}', '{}'), ('{"runTimeout": 2147483647}', '{}'), ('{"pendingTimeout": 2147483647}', '{}'), ('{"totalTimeout": 2147483647}', '{}'),
 	('{"pendingTimeout": "5 hours", "totalTimeout": "1 hour"}', '{}'), ('{"delay": "59 minutes"}', '{}'), ('{"delay": "2 hours"}', '{"$deadline": "3 hours"}'), ('{"delay": "2 hours"}', '{"delay": 60}'),
 	('{"retryBackoff": {"delay": 2147483647, "max": 2147483647, "jitter": 2147483647, "factor": 1}}', '{}'),

@@ -196,7 +196,7 @@ sub random_timeouts
 	my ($p, $dice) = @_;
 	for my $which (qw(claim run pending total))
 	{
-		$p->{$which} = $dice->(12) ? random_wait($dice) : 0 if $dice->(3) == 0;
+		$p->{$which} = $which eq 'claim' || $dice->(12) ? random_wait($dice) : 0 if $dice->(3) == 0;
 	}
 	delete $p->{run}   if defined $p->{run} && defined $p->{total} && $p->{run} > $p->{total};
 	delete $p->{claim} if defined $p->{claim} && defined $p->{run} && $p->{claim} > $p->{run};
