@@ -22,7 +22,7 @@ FROM (VALUES ('tq.claim_timeout', '0'), ('tq.claim_timeout', '-1'), ('tq.claim_t
 	('tq.max_batch', '0'), ('tq.max_wait', '-1'), ('tq.max_wait', '61min'), ('tq.max_waiters', '-1'), ('tq.max_subscriptions', '-1'),
 	('tq.max_bindings', '-1'), ('tq.max_group_tasks', '-1'),
 	('tq.expire_batch', '0'), ('tq.expire_batch', '1000001'),
-	('tq.clock_offset', 'rubbish'), ('tq.clock_offset', '1 month'), ('tq.clock_offset', '1 year'), ('tq.clock_offset', ''),
+	('tq.clock_offset', 'rubbish'), ('tq.clock_offset', '-20000 days'), ('tq.clock_offset', '1 month'), ('tq.clock_offset', '1 year'), ('tq.clock_offset', ''),
 	('tq.clock_offset', '100000 days'),
 	('tq.clock_offset', '1.5 seconds'),
 	('tq.no_such_setting', '1')) x (name, setting), pg_temp.answer(format('SELECT set_config(%L, %L, false)', name, setting)) a;

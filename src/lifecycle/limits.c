@@ -199,7 +199,8 @@ take_rate(TqAllowance *allowance, const TqQueueSettings *settings,
 		allowance->again = tq_clock_add_ms(now, COUNTED_MS);
 		return false;
 	}
-	n = tq_rate_take(&allowance->rate, allowance->n, now, &allowance->again);
+	n = tq_rate_take(&allowance->rate, allowance->n, true, now,
+					 &allowance->again);
 	if (n == TQ_RATE_NO_ROOM)
 		refuse_without_room(allowance->queue);
 	allowance->n = allowance->claims = n;
@@ -273,7 +274,7 @@ has_rate(int32 queue, const TqQueueSettings *settings, TimestampTz now,
 	TqRate rate = limits_rate_of(queue, settings);
 
 	if (are_loaded(&rate))
-		return tq_rate_read(&rate, now, again) > 0;
+		return tq_rate_take(&rate, 1, false, now, again) > 0;
 	*again = tq_clock_add_ms(now, COUNTED_MS);
 	return false;
 }
@@ -315,7 +316,7 @@ tq_limits_rate_until(int32 queue, TimestampTz now)
 		return 0;
 	rate = limits_rate_of(queue, &settings);
 	if (tq_rates_are_loaded(rate.extension) &&
-		tq_rate_read(&rate, now, &until) == 0)
+		tq_rate_take(&rate, 1, false, now, &until) == 0)
 		return until;
 	return 0;
 }

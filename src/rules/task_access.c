@@ -209,7 +209,8 @@ bool
 tq_may_see_status(const TqSlug *task_id, int32 queue)
 {
 	return tq_access_is_unlimited() ||
-		   tq_access_meets(tq_need("queue:status:%s", tq_slug_text(task_id))) ||
+		   tq_access_meets(
+			   tq_need("queue:status:%s", tq_slug_text(task_id))) ||
 		   tq_access_meets(in_queue("status", tq_queue_name(queue)));
 }
 

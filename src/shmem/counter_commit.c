@@ -167,7 +167,10 @@ counter_commit_apply(TqCountDatabase *database, Oid extension,
 	if (change->counter == TQ_QUEUE_DOUBT && is_exclusive)
 		tq_count_doubt_all(database);
 	if (change->counter == TQ_QUEUE_GONE && is_exclusive)
+	{
 		tq_count_remove_queue(&key);
+		tq_rate_remove_queue(&key);
+	}
 	if (change->counter >= TQ_QUEUE_RESERVED)
 		return true; /* given back at last */
 	if (change->counter >= TQ_QUEUE_COUNTERS)

@@ -44,7 +44,8 @@ tq_count_must_build(Oid extension, uint64 identity)
 		   database->gauges.state == TQ_GAUGES_NONE ||
 		   (database->gauges.state == TQ_GAUGES_EXACT &&
 			(database->identity != identity ||
-			 (database->is_full && tq_count_has_room())));
+			 (database->is_full &&
+			  hash_get_num_entries(tq_count_queues) < tq_counted_queues)));
 	tq_count_unlock();
 	return must;
 }

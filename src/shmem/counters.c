@@ -339,13 +339,6 @@ tq_count_enter_queue(const TqCountKey *key)
 	return queue;
 }
 
-/* Returns whether another queue can have an entry. */
-bool
-tq_count_has_room(void)
-{
-	return hash_get_num_entries(tq_count_queues) < tq_counted_queues;
-}
-
 /* Removes a group, if it is there. */
 void
 tq_count_remove_group(TqCountDatabase *database, const TqCountKey *key)

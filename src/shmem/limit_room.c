@@ -59,6 +59,10 @@
  * table, together with the rows for the gauges (counter_scan.c); nothing is
  * handed out before.
  *
+ * There is room for as many windows as queues are counted.  That of a queue goes
+ * with the queue, and where there is no room for another one, those that had no
+ * claim for their interval go, which are like new ones.
+ *
  * Locks ----- The lock of the counters (counters.c) is held at least in share
  * mode wherever room is taken, used or given back: the words of a queue are
  * atomic, and follow the protocol above.  It is held in exclusive mode to make
@@ -439,11 +443,15 @@ width_of(const TqRate *rate)
 	return Max((rate->interval + PERIODS - 1) / PERIODS, 1);
 }
 
+/* Its place in the window, also before 2000, when a number is negative. */
+#define PERIOD_OF(window, number)                                             \
+	(&(window)->periods[(uint64) (number) % (PERIODS + 1)])
+
 /* Returns the period of a number, emptied if it was used for another one. */
 static Period *
 period_at(Window *window, int64 number)
 {
-	Period *period = &window->periods[number % (PERIODS + 1)];
+	Period *period = PERIOD_OF(window, number);
 
 	if (period->number != number)
 		*period = (Period){.number = number};
@@ -454,7 +462,7 @@ period_at(Window *window, int64 number)
 static void
 uncount(Window *window, int64 number, int n)
 {
-	Period *period = &window->periods[number % (PERIODS + 1)];
+	Period *period = PERIOD_OF(window, number);
 
 	if (period->number == number)
 		period->claims = Max(period->claims - n, 0);
@@ -506,26 +514,55 @@ find_window(const TqRate *rate)
 	return hash_search(windows, &key, HASH_FIND, NULL);
 }
 
-/* Makes the window of a queue; the lock is exclusive.  NULL: there is no room. */
-static Window *
-enter_window(const TqRate *rate)
+/*
+ * Removes the windows of queues that had no claim for an interval, which are
+ * like new ones; the lock is exclusive.
+ */
+static void
+remove_idle_windows(TimestampTz now)
+{
+	HASH_SEQ_STATUS scan;
+	Window *window;
+
+	hash_seq_init(&scan, windows);
+	while ((window = hash_seq_search(&scan)) != NULL)
+	{
+		if (window->width == 0 || claims_at(window, now / window->width) == 0)
+			(void) hash_search(windows, &window->key, HASH_REMOVE, NULL);
+	}
+}
+
+/* Makes the window of a queue, unless there is no room; the lock is exclusive. */
+static void
+enter_window(const TqRate *rate, TimestampTz now)
 {
 	TqCountKey key = tq_count_key(rate->extension, rate->queue);
 	bool found;
 	Window *window = hash_search(windows, &key, HASH_ENTER_NULL, &found);
 
+	if (window == NULL)
+	{
+		remove_idle_windows(now);
+		window = hash_search(windows, &key, HASH_ENTER_NULL, &found);
+	}
 	if (window == NULL || found)
-		return window;
+		return;
 	SpinLockInit(&window->lock);
 	window->refused = 0;
 	window->width = 0;
 	memset(window->periods, 0, sizeof(window->periods));
-	return window;
+}
+
+/* Removes the window of a queue that is deleted; the lock is exclusive. */
+void
+tq_rate_remove_queue(const TqCountKey *key)
+{
+	(void) hash_search(windows, key, HASH_REMOVE, NULL);
 }
 
 /* Returns the window of a queue, and holds the lock in share mode. */
 static Window *
-lock_window(const TqRate *rate)
+lock_window(const TqRate *rate, TimestampTz now)
 {
 	Window *window;
 
@@ -535,7 +572,7 @@ lock_window(const TqRate *rate)
 		return window;
 	tq_count_unlock();
 	tq_count_lock(LW_EXCLUSIVE);
-	(void) enter_window(rate);
+	enter_window(rate, now);
 	tq_count_unlock();
 	tq_count_lock(LW_SHARED);
 	return find_window(rate);
@@ -543,12 +580,16 @@ lock_window(const TqRate *rate)
 
 /* ---- claims within an interval ---- */
 
-/* Returns how many claims are allowed, and counts them if they are made. */
-static int
-allow(const TqRate *rate, int max, bool are_made, TimestampTz now,
-	  TimestampTz *next)
+/*
+ * Returns how many claims, up to max, are allowed at this time, and counts them
+ * if they are made.  If it is less than max, sets *next to when there may be
+ * more.  Returns TQ_RATE_NO_ROOM if there are too many queues with limits.
+ */
+int
+tq_rate_take(const TqRate *rate, int max, bool are_made, TimestampTz now,
+			 TimestampTz *next)
 {
-	Window *window = lock_window(rate);
+	Window *window = lock_window(rate, now);
 	int n = TQ_RATE_NO_ROOM;
 
 	if (window != NULL)
@@ -585,24 +626,6 @@ allow(const TqRate *rate, int max, bool are_made, TimestampTz now,
 }
 
 /*
- * Counts up to max claims at this time; returns how many are allowed.  If it is
- * less than max, sets *next to when there may be more.  Returns TQ_RATE_NO_ROOM
- * if there are too many queues with limits.
- */
-int
-tq_rate_take(const TqRate *rate, int max, TimestampTz now, TimestampTz *next)
-{
-	return allow(rate, max, true, now, next);
-}
-
-/* Returns how many claims, up to one, would be allowed, and counts none. */
-int
-tq_rate_read(const TqRate *rate, TimestampTz now, TimestampTz *next)
-{
-	return allow(rate, 1, false, now, next);
-}
-
-/*
  * Of claims that were allowed at a time, counts n as made at a later time, and
  * uncounts the others.
  */
@@ -610,14 +633,13 @@ void
 tq_rate_use(const TqRate *rate, int allowed, TimestampTz then, int n,
 			TimestampTz now)
 {
-	Window *window;
+	Window *window = lock_window(rate, now);
 	int refused = 0;
 
-	tq_count_lock(LW_SHARED);
-	window = find_window(rate);
 	if (window != NULL)
 	{
 		SpinLockAcquire(&window->lock);
+		set_width(window, width_of(rate), now);
 		uncount(window, then / window->width, allowed);
 		if (n > 0)
 			period_at(window, now / window->width)->claims += n;
@@ -667,7 +689,7 @@ tq_rates_begin_load(Oid extension)
 void
 tq_rate_load(const TqRate *rate, TimestampTz claimed)
 {
-	Window *window = lock_window(rate);
+	Window *window = lock_window(rate, tq_clock_now());
 
 	if (window != NULL)
 	{

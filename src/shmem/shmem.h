@@ -587,7 +587,6 @@ extern TqCountDatabase *tq_count_find_database(void);
 extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
-extern bool tq_count_has_room(void);
 extern void tq_count_remove_queue(const TqCountKey *key);
 extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 										  const TqCountKey *key);
@@ -715,10 +714,9 @@ typedef struct TqRate
 
 #define TQ_RATE_NO_ROOM (-1)
 
-extern int tq_rate_take(const TqRate *rate, int max, TimestampTz now,
-						TimestampTz *next);
-extern int tq_rate_read(const TqRate *rate, TimestampTz now,
-						TimestampTz *next);
+extern void tq_rate_remove_queue(const TqCountKey *key);
+extern int tq_rate_take(const TqRate *rate, int max, bool are_made,
+						TimestampTz now, TimestampTz *next);
 extern void tq_rate_use(const TqRate *rate, int allowed, TimestampTz then,
 						int n, TimestampTz now);
 

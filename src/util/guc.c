@@ -65,6 +65,7 @@ static const struct config_enum_entry audits[] = {{"off", TQ_AUDIT_OFF, false},
 
 static char *clock_offset_text = NULL;
 
+#define MIN_OFFSET_DAYS (-9000) /* after 2000: a time is never negative */
 #define MAX_OFFSET_DAYS 1000000
 
 /*
@@ -75,6 +76,7 @@ static bool
 check_clock_offset(char **newval, void **extra, GucSource source)
 {
 	Interval *span;
+	int64 days;
 	int64 *offset;
 
 	span = DatumGetIntervalP(
@@ -85,11 +87,11 @@ check_clock_offset(char **newval, void **extra, GucSource source)
 		GUC_check_errdetail("Months and years have no fixed length.");
 		return false;
 	}
-	if (span->day < -MAX_OFFSET_DAYS || span->day > MAX_OFFSET_DAYS ||
-		span->time / USECS_PER_DAY < -MAX_OFFSET_DAYS ||
-		span->time / USECS_PER_DAY > MAX_OFFSET_DAYS)
+	days = span->day + span->time / USECS_PER_DAY;
+	if (days < MIN_OFFSET_DAYS || days > MAX_OFFSET_DAYS)
 	{
-		GUC_check_errdetail("It must be less than %d days.", MAX_OFFSET_DAYS);
+		GUC_check_errdetail("It must be between %d and %d days.",
+							MIN_OFFSET_DAYS, MAX_OFFSET_DAYS);
 		return false;
 	}
 	offset = (int64 *) guc_malloc(LOG, sizeof(int64));

@@ -358,6 +358,21 @@ psql($standby, "SET tq.clock_offset = '$_'; SELECT tq.upkeep()") foreach '30 day
 cmp_ok(psql($standby, q{SELECT count(*) FROM tq_internal.queue}), '<', 20, 'queues expire');
 ok($standby->poll_query_until($db, q{SELECT source = 'memory' FROM tq_internal.count_state()}), 'when there is room again, all have counters');
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), 'ok', 'and may have limits');
+# What is kept of a queue's rate goes with the queue, or once an interval has passed in which it handed out nothing.
+my $room = 20 - psql($standby, q{SELECT count(*) FROM tq_internal.queue});
+my $rated = sub {
+	my ($prefix, $from, $to, $interval) = @_;
+
+	psql($standby, "SELECT tq.set_queue(format('l/$prefix%s', n), '{\"rateCount\": 1, \"rateInterval\": \"$interval\"}'), tq.enqueue(format('l/$prefix%s', n)) FROM generate_series($from, $to) AS n");
+	return join ' ', map { claims($standby, "l/$prefix$_", 'w', 5) } $from .. $to;
+};
+is($rated->('rated', 1, $room, '1 hour'), join(' ', (1) x $room), 'as many queues with a rate as there is room for');
+psql($standby, q{SELECT tq.cancel_task(task_id) FROM tq.task_overview WHERE task_queue_id ~ '^l/rated'});
+psql($standby, qq{SELECT tq.set_queue(format('l/rated%s', n), '{"rateCount": null, "rateInterval": null}') FROM generate_series(1, $room) AS n});
+psql($standby, "SET tq.clock_offset = '$_ days'; SELECT tq.upkeep()") foreach map { 1700 + 30 * $_ } 0 .. 8;
+is(psql($standby, q{SELECT count(*) FROM tq_internal.queue WHERE task_queue_id ~ '^l/rated'}), 0, 'they expire');
+is($rated->('later', 1, $room, '1 s'), join(' ', (1) x $room), 'and others have room for theirs');
+psql($standby, "SELECT tq.set_queue(format('l/later%s', n), '{\"rateCount\": null, \"rateInterval\": null}') FROM generate_series(1, $room) AS n");
 fill($standby, 'l/window', 1);
 
 # ---- without shared memory ----
