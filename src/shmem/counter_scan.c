@@ -152,7 +152,8 @@ tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
 	for (int i = 0; i < nprepared; i++)
 	{
 		if (!tq_count_prepared_has(prepared[i]))
-			(void) tq_count_prepared_add(extension, prepared[i], NULL, -1);
+			(void) tq_count_prepared_add(extension, prepared[i], NULL,
+										 TQ_PREPARED_UNKNOWN);
 	}
 	gauges = begin_gauges(extension, identity, what, id);
 	if (gauges != NULL)

@@ -631,7 +631,7 @@ tq_count_commits_wait(void)
 
 /*
  * Keeps the changes of a transaction; returns false if there is no room.  n is
- * -1 if they are not known.
+ * TQ_PREPARED_UNKNOWN if they are not known.
  */
 bool
 tq_count_prepared_add(Oid extension, TransactionId xid,
@@ -646,7 +646,7 @@ tq_count_prepared_add(Oid extension, TransactionId xid,
 		entry->database = MyDatabaseId;
 		entry->extension = extension;
 		entry->xid = xid;
-		entry->n = n > TQ_PREPARED_CHANGES ? -1 : n;
+		entry->n = n > TQ_PREPARED_CHANGES ? TQ_PREPARED_MANY : n;
 		if (entry->n > 0)
 			memcpy(entry->changes, changes, sizeof(TqCountChange) * n);
 		return true;
@@ -694,15 +694,16 @@ tq_count_prepared_has_room(void)
 }
 
 /*
- * Returns whether there is a transaction of this database whose changes are not
- * known.
+ * Returns whether there is a transaction of this database that may have added
+ * rows to queues with limits, and it is not known how many.
  */
 bool
 tq_count_prepared_is_unknown(void)
 {
 	for (int i = 0; i < prepared_entries(); i++)
 	{
-		if (prepared[i].database == MyDatabaseId && prepared[i].n < 0)
+		if (prepared[i].database == MyDatabaseId &&
+			prepared[i].n == TQ_PREPARED_UNKNOWN)
 			return true;
 	}
 	return false;

@@ -613,13 +613,17 @@ extern void tq_count_commits_wait(void);
 /* More changes than that are not kept. */
 #define TQ_PREPARED_CHANGES 32
 
+/* In place of the number of changes: rows are counted if it commits. */
+#define TQ_PREPARED_UNKNOWN (-1) /* prepared before the server was started */
+#define TQ_PREPARED_MANY (-2)    /* and none in a queue with limits */
+
 /* A prepared transaction. */
 typedef struct TqCountPrepared
 {
 	Oid database; /* InvalidOid: the entry is free */
 	Oid extension;
 	TransactionId xid;
-	int n; /* -1: the changes are not known */
+	int n; /* of its changes, or one of those above */
 	TqCountChange changes[TQ_PREPARED_CHANGES];
 } TqCountPrepared;
 

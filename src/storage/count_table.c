@@ -43,8 +43,15 @@ static TqStatement left_timers = TQ_STATEMENT(
 	" WHERE m.due <= $1 AND (m.taken_until IS NOT NULL) = $2 LIMIT $3",
 	TIMESTAMPTZOID, BOOLOID, INT4OID);
 
+/*
+ * Those that have written rows which are counted: they hold a lock on a table,
+ * also after a restart.  A transaction of another application stops nothing.
+ */
 static TqStatement list_prepared = TQ_STATEMENT(
-	"SELECT transaction::text::bigint FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database()");
+	"SELECT x.transaction::text::bigint FROM pg_catalog.pg_prepared_xacts AS x"
+	" WHERE x.database = pg_catalog.current_database() AND EXISTS (SELECT FROM pg_catalog.pg_locks AS l"
+	" WHERE l.virtualtransaction = '-1/' || x.transaction::text AND l.mode = 'RowExclusiveLock' AND l.relation = ANY ("
+	"'{tq_internal.task,tq_internal.run,tq_internal.pending,tq_internal.delayed,tq_internal.unscheduled}'::regclass[]))");
 
 /*
  * Returns a number that changes when the table of tasks is truncated or
@@ -301,7 +308,7 @@ tq_count_rows(int *n)
 	return list;
 }
 
-/* Returns the transactions of this database that are prepared. */
+/* Returns the prepared transactions of this database that tq counts. */
 static TransactionId *
 read_prepared(int *n)
 {

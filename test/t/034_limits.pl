@@ -292,6 +292,12 @@ cmp_ok(running($node, 'l/crash'), '<=', 4, 'the limit holds');
 
 set($node, 'l/crash', '{"claimTimeout": null}');
 psql($node, end('l/crash', 10));
+# What another application prepares stops nothing: not even what has changed too many groups to be kept.
+psql($node, "BEGIN; SELECT tq.enqueue('l/other', task_group_id => tq.slugid()) FROM generate_series(1, 40); PREPARE TRANSACTION 'wide'");
+is(claims($node, 'l/crash', 'w', 1), 1, 'a prepared transaction with many groups stops no queue with limits');
+psql($node, "ROLLBACK PREPARED 'wide'");
+psql($node, end('l/crash', 10));
+psql($node, "CREATE ROLE guest; SET ROLE guest; BEGIN; SELECT pg_current_xact_id(), tq.current_scopes(); PREPARE TRANSACTION 'stranger'");
 psql($node, 'BEGIN; ' . claim('l/crash', 'p', 2) . "; PREPARE TRANSACTION 'p'");
 psql($node, 'BEGIN; ' . claim('l/crash', 'q', 1) . "; PREPARE TRANSACTION 'q'");
 $a->quit;
@@ -309,6 +315,7 @@ is_woken($a, 2, 'after their ends, two of four run');
 is(running($node, 'l/crash'), 4, 'as they should');
 is(answer($node, "SELECT tq.enqueue('l/crash')"), 'ok', 'tasks are created again');
 psql($node, end('l/crash', 10));
+psql($node, "ROLLBACK PREPARED 'stranger'");
 
 # ---- a promotion ----
 
