@@ -262,7 +262,8 @@ tq_counts_apply_prepared(void)
 				tq_count_doubt_all(database);
 			if (entry->n > 0)
 				tq_room_release_locked(entry->extension, entry->changes,
-									   entry->n);
+									   entry->n,
+									   !TransactionIdDidCommit(entry->xid));
 			tq_count_prepared_remove(position);
 		}
 		position++;

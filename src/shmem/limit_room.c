@@ -200,13 +200,19 @@ enter_queue(const TqRoomRequest *request)
 {
 	TqCountKey key = tq_count_key(request->extension, request->queue);
 	bool is_there;
+	bool is_new;
 
+	tq_count_changes_make_room();
 	tq_count_lock(LW_EXCLUSIVE);
-	is_there = tq_count_find_queue(&key) != NULL ||
-			   (!tq_count_find_database()->is_full &&
-				tq_count_enter_queue(&key) != NULL);
+	is_there = tq_count_find_queue(&key) != NULL;
+	is_new = !is_there && !tq_count_find_database()->is_full &&
+			 tq_count_enter_queue(&key) != NULL;
 	tq_count_unlock();
-	return is_there;
+	if (is_new)
+		tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
+						TQ_QUEUE_ENTERED, 1);
+	tq_count_changes_make_room(); /* for what the caller takes */
+	return is_there || is_new;
 }
 
 /* Notes that a claim is about to be refused; it looks once more after that. */
@@ -338,12 +344,36 @@ tq_room_give_back(const TqRoomRequest *request, int n)
 		tq_wait_wake(request->queue, Min((int) Min(refused, PG_INT16_MAX), n));
 }
 
+/* Whether a change is that the counters of a queue were made. */
+#define HAS_ENTERED(change)                                                   \
+	((change)->what == TQ_COUNTED_QUEUE &&                                    \
+	 (change)->counter == TQ_QUEUE_ENTERED)
+
+/* Removes the counters of a queue if nothing was counted; the lock is exclusive. */
+static void
+remove_unused(const TqCountKey *key)
+{
+	TqCountQueue *queue = tq_count_find_queue(key);
+	bool is_used = false;
+
+	if (queue == NULL)
+		return;
+	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
+		is_used |= pg_atomic_read_u64(&queue->counters[i]) != 0;
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		is_used |= ROWS(pg_atomic_read_u64(&queue->reserved[i])) != 0;
+	if (!is_used)
+		tq_count_remove_queue(key);
+}
+
 /*
  * Gives back what these changes have reserved, once the rows are counted, or
- * will never be.  The caller holds the lock.
+ * will never be.  The caller holds the lock, in exclusive mode if the
+ * transaction has aborted.
  */
 void
-tq_room_release_locked(Oid extension, const TqCountChange *changes, int n)
+tq_room_release_locked(Oid extension, const TqCountChange *changes, int n,
+					   bool is_aborted)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -351,12 +381,20 @@ tq_room_release_locked(Oid extension, const TqCountChange *changes, int n)
 		TqCountQueue *queue;
 
 		if (changes[i].what != TQ_COUNTED_QUEUE ||
-			changes[i].counter < TQ_QUEUE_RESERVED || changes[i].value == 0)
+			changes[i].counter < TQ_QUEUE_RESERVED || changes[i].value == 0 ||
+			changes[i].counter == TQ_QUEUE_ENTERED)
 			continue;
 		queue = tq_count_find_queue(&key);
 		if (queue != NULL)
 			change_reserved(queue, changes[i].counter - TQ_QUEUE_RESERVED,
 							-changes[i].value);
+	}
+	for (int i = 0; i < n && is_aborted; i++)
+	{
+		TqCountKey key = tq_count_key(extension, changes[i].id);
+
+		if (HAS_ENTERED(&changes[i]))
+			remove_unused(&key);
 	}
 }
 
@@ -368,10 +406,14 @@ void
 tq_room_release(Oid extension, const TqCountChange *changes, int n,
 				bool is_aborted)
 {
+	LWLockMode mode = LW_SHARED;
+
 	if (tq_count_shared == NULL)
 		return;
-	tq_count_lock(LW_SHARED);
-	tq_room_release_locked(extension, changes, n);
+	for (int i = 0; i < n && is_aborted && mode == LW_SHARED; i++)
+		mode = HAS_ENTERED(&changes[i]) ? LW_EXCLUSIVE : LW_SHARED;
+	tq_count_lock(mode);
+	tq_room_release_locked(extension, changes, n, is_aborted);
 	tq_count_unlock();
 	for (int i = 0; i < n && is_aborted; i++)
 	{

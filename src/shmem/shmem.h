@@ -415,7 +415,9 @@ enum
 	 * Plus a gauge: rows for which this transaction has reserved room
 	 * (limit_room.c); the end of the transaction gives it back.
 	 */
-	TQ_QUEUE_RESERVED
+	TQ_QUEUE_RESERVED,
+	/* This transaction has made the counters; its abort removes them. */
+	TQ_QUEUE_ENTERED = TQ_QUEUE_RESERVED + TQ_QUEUE_GAUGES
 };
 
 /*
@@ -704,7 +706,7 @@ extern void tq_room_give_back(const TqRoomRequest *request, int n);
 extern void tq_room_release(Oid extension, const TqCountChange *changes, int n,
 							bool is_aborted);
 extern void tq_room_release_locked(Oid extension, const TqCountChange *changes,
-								   int n);
+								   int n, bool is_aborted);
 extern void tq_room_wake(Oid extension, const TqCountChange *changes, int n);
 
 /* The limit of a queue: at most so many claims in each interval. */

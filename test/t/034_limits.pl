@@ -365,6 +365,16 @@ psql($standby, "SET tq.clock_offset = '$_'; SELECT tq.upkeep()") foreach '30 day
 cmp_ok(psql($standby, q{SELECT count(*) FROM tq_internal.queue}), '<', 20, 'queues expire');
 ok($standby->poll_query_until($db, q{SELECT source = 'memory' FROM tq_internal.count_state()}), 'when there is room again, all have counters');
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), 'ok', 'and may have limits');
+# What a transaction took that was rolled back is given back.
+my $burn = q{SELECT tq.set_queue(format('l/burnt%s', n), '{"concurrentLimit": 1}') FROM generate_series(1, 30) AS n};
+is(answer($standby, $burn), '53400', 'more limits than there is room for');
+psql($standby, 'BEGIN; ' . $burn =~ s/30/5/r . '; SAVEPOINT s; ' . $burn =~ s/1, 30/6, 9/r . '; ROLLBACK TO s; ROLLBACK');
+is(answer($standby, "BEGIN; " . $burn =~ s/30/9/r . "; PREPARE TRANSACTION 'burnt'"), 'ok', 'a prepared one');
+psql($standby, "ROLLBACK PREPARED 'burnt'");
+is(answer($standby, q{SELECT tq.set_queue('l/unburnt', '{"concurrentLimit": 1}'), tq.set_queue('l/unburnt', '{"concurrentLimit": null}')}), 'ok', 'there is room again');
+my $counted = psql($standby, q{SELECT count(*) FROM tq_internal.queue});
+is(psql($standby, 'BEGIN; ' . $burn =~ s/30/20 - $counted/er . '; SELECT count(*) FROM tq_internal.queue; ROLLBACK') =~ /^20$/m, 1, 'as much as before');
+
 # What is kept of a queue's rate goes with the queue, or once an interval has passed in which it handed out nothing.
 my $room = 20 - psql($standby, q{SELECT count(*) FROM tq_internal.queue});
 my $rated = sub {
