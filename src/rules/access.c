@@ -15,9 +15,10 @@
  * again when a grant, a role or a membership has changed: the invalidation
  * messages of PostgreSQL say so, which every call reads when it begins.
  *
- * A transaction that has assumed credentials has their scopes in place of
- * those of its role, until it ends, or until the subtransaction that has
- * assumed them is rolled back.
+ * A role that has assumed credentials has their scopes in place of its own,
+ * until the transaction ends, or until the subtransaction that has assumed them
+ * is rolled back.  Another role that calls meanwhile has its own: a SECURITY
+ * DEFINER function that assumes credentials does not leave them to its caller.
  */
 #include "postgres.h"
 
@@ -120,7 +121,7 @@ tq_access_built_in(Oid role)
 /* The scopes of a role, or those that were assumed. */
 typedef struct Access
 {
-	Oid role; /* key */
+	Oid role; /* key; of those that were assumed, the role that did so */
 	bool is_unlimited;
 	int n;
 	TqScope *scopes; /* sorted */
@@ -308,6 +309,7 @@ tq_access_assume(const char *client, char *const *scopes, int n)
 	for (int i = 0; i < n; i++)
 		add_scope(&new->access, &room, scopes[i]);
 	finish(&new->access);
+	new->access.role = tq_spi_caller();
 	new->client = pstrdup(client);
 	new->id = GetCurrentSubTransactionId();
 	new->outer = assumed;
@@ -360,18 +362,30 @@ static Oid checked_role = InvalidOid;
 #define ROLE_IN_QUESTION()                                                    \
 	(OidIsValid(checked_role) ? checked_role : tq_spi_caller())
 
-/* Whether scopes were assumed, which count in place of the role's. */
-#define COUNTS_ASSUMED() (assumed != NULL && !OidIsValid(checked_role))
+/*
+ * Returns what the caller has assumed last, which counts in place of the role's
+ * scopes, or NULL.
+ */
+static const Assumed *
+assumed_by_caller(void)
+{
+	const Assumed *one = OidIsValid(checked_role) ? NULL : assumed;
+
+	while (one != NULL && one->access.role != tq_spi_caller())
+		one = one->outer;
+	return one;
+}
 
 /* Returns the scopes of the caller, or those that were assumed. */
 static const Access *
 of_caller(void)
 {
 	uint64 generation = PRESENT_GENERATION();
+	const Assumed *by_caller = assumed_by_caller();
 	Oid caller;
 
-	if (COUNTS_ASSUMED())
-		return &assumed->access;
+	if (by_caller != NULL)
+		return &by_caller->access;
 	caller = ROLE_IN_QUESTION();
 	if (last == NULL || last->role != caller || cache_generation != generation)
 		last = access_lookup(caller, generation);
@@ -394,11 +408,13 @@ tq_access_version(void)
 	return version;
 }
 
-/* Returns the clientId of the credentials that were assumed, or NULL. */
+/* Returns the clientId of the credentials that the caller has assumed, or NULL. */
 const char *
 tq_access_assumed_client(void)
 {
-	return assumed == NULL ? NULL : assumed->client;
+	const Assumed *by_caller = assumed_by_caller();
+
+	return by_caller == NULL ? NULL : by_caller->client;
 }
 
 /* Returns whether the caller may do everything. */
@@ -572,7 +588,7 @@ void
 tq_access_error(const TqNeed *need)
 {
 	StringInfoData missing;
-	bool by_assumed = COUNTS_ASSUMED();
+	bool by_assumed = assumed_by_caller() != NULL;
 
 	initStringInfo(&missing);
 	describe(&missing, need);

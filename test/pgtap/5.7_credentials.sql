@@ -316,6 +316,27 @@ SAVEPOINT s;
 SELECT tq.assume(pg_temp.of('s3'));
 SELECT is(pg_temp.try('SELECT tq.rotate_secret()') ~ '^TQ403', true, 'assume: a superuser has less');
 ROLLBACK TO s;
+-- what a SECURITY DEFINER function assumes is not left to its caller, nor what the caller has assumed to another role
+CREATE FUNCTION public.test_assume(credentials jsonb) RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+	PERFORM tq.assume(credentials);
+	RETURN tq.current_scopes();
+END $$;
+SAVEPOINT s;
+CREATE TEMP TABLE had AS SELECT pg_temp.of('s3') AS credentials;
+GRANT SELECT ON had TO test_claimer;
+SET ROLE test_claimer;
+SELECT tq.current_scopes()::text AS own \gset
+SELECT is(array_length(public.test_assume(credentials), 1), 4, 'assume: in a SECURITY DEFINER function') FROM had;
+SELECT is(tq.current_scopes()::text, :'own', 'assume: its caller has its own scopes');
+SELECT tq.assume(credentials) FROM had;
+SELECT is(array_length(tq.current_scopes(), 1), 4, 'assume: by the role itself');
+RESET ROLE;
+SET ROLE test_queue;
+SELECT is('queue:status:*' = ANY (tq.current_scopes()), false, 'assume: another role has its own');
+RESET ROLE;
+ROLLBACK TO s;
+DROP FUNCTION public.test_assume(jsonb);
 SET tq.credentials = on;
 
 -- ---------------------------------------------------------------------------

@@ -183,7 +183,9 @@ CREATE TEMP TABLE holder AS SELECT credentials FROM tq.claim_work('test/q-holder
 GRANT SELECT ON holder TO cb_role;
 -- the scopes count until the subtransaction is rolled back; what it has written is put back
 SAVEPOINT assumed;
+SET ROLE cb_role;
 SELECT tq.assume(credentials) FROM holder \g /dev/null
+RESET ROLE;
 SELECT pg_temp.register_as('cb_role', 'cred') \g /dev/null
 SELECT to_jsonb(c) AS row FROM tq_internal.group_callback AS c \gset
 ROLLBACK TO assumed;
