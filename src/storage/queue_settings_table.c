@@ -134,8 +134,8 @@ read_claim_timeout(const JsonbValue *value, void *position)
 	int64 ms;
 
 	if (!read_duration(value, &ms) || ms == 0)
-		return "is at least a millisecond, and at most 2147483647 seconds, as "
-			   "a number or as interval text";
+		return "is from 0.001 to 2147483647 seconds, as a number or as interval "
+			   "text";
 	*(int64_t *) position = ms;
 	return NULL;
 }

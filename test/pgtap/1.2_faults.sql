@@ -45,7 +45,7 @@ SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', tags => jsonb_build_object
 	true, 'sizes, times and numbers in one error');
 SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', policy => '{"retries": 3.5, "maxAttempts": 4, "claimTimeout": "soon", "retryBackoff": {"delay": -1, "wait": 5}}')$$),
 	'invalid policy: policy must have a "retries" that is a whole number from 0 to 2147483647, not 3.5, and must not have the key "maxAttempts", '
-	'and must have a "claimTimeout" that is from 0 to 2147483647 seconds, as a number or as interval text, not "soon", '
+	'and must have a "claimTimeout" that is from 0.001 to 2147483647 seconds, as a number or as interval text, not "soon", '
 	'and must have a "retryBackoff" that is an object, which must not have the key "wait", and must have a "delay" that is from 0 to 2147483647 seconds, as a number or as interval text, not -1.', 'all of a policy');
 SELECT is(pg_temp.fault($$SELECT tq.set_queue('test/q', '{"paused": 1, "concurrency": 3}')$$),
 	'invalid settings of queue "test/q": They must have a "paused" that is true or false, not 1, and must not have the key "concurrency".', 'all of the settings of a queue');
