@@ -158,18 +158,17 @@ show_progress(BulkCall *call)
 					 errdetail("The call goes on.")));
 }
 
+/* Says how many tasks were left, and why, if there are any. */
 static void
-show_skipped(const BulkCall *call)
+show_left(const BulkCall *call, int64 n, const char *why, const char *hint)
 {
-	if (call->bulk.skipped == 0)
+	if (n == 0)
 		return;
 	ereport(NOTICE,
 			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
 						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
-						   (unsigned long) call->bulk.skipped,
-						   call->bulk.skipped, call->queue, call->what),
-			 errdetail("Another session had it, or a dependent, locked."),
-			 errhint("Make the same call again.")));
+						   (unsigned long) n, n, call->queue, call->what),
+			 errdetail_internal("%s", why), errhint("%s", hint)));
 }
 
 /* Makes all batches, and commits after each. */
@@ -199,16 +198,15 @@ make_batches(BulkCall *call)
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 	MemoryContextDelete(memory);
-	show_skipped(call);
-	if (call->bulk.left == 0)
-		return;
-	ereport(NOTICE,
-			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
-						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
-						   (unsigned long) call->bulk.left, call->bulk.left,
-						   call->queue, call->what),
-			 errdetail("Its policy has a key, which belongs to the queue."),
-			 errhint("Cancel it, and create it in the other queue.")));
+	show_left(call, call->bulk.skipped,
+			  "Another session had it, or a dependent, locked.",
+			  "Make the same call again.");
+	show_left(call, call->bulk.left,
+			  "Its policy has a key, which belongs to the queue.",
+			  "Cancel it, and create it in the other queue.");
+	show_left(call, call->bulk.forbidden,
+			  "It has scopes that the caller has not.",
+			  "Call as a role that has the scopes of the tasks.");
 }
 
 /* Makes the call; returns the row of the argument "tasks". */

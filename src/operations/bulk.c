@@ -240,6 +240,40 @@ keep_without_keys(TqBulk *bulk, TqLockedTasks *locked)
 	bulk->left += n - locked->n;
 }
 
+/* Returns whether the caller has the scopes of a task. */
+static bool
+has_its_scopes(const TqTask *task)
+{
+	TqTaskDefinition *definition = tq_definition_get(&task->task_id);
+	int n;
+	char **scopes = tq_texts_of_array(definition->scopes, &n);
+	TqNeed *all = tq_need_list(TQ_NEED_ALL, n);
+
+	for (int i = 0; i < n; i++)
+		tq_need_add(all, tq_need("%s", scopes[i]));
+	return tq_access_meets(all);
+}
+
+/*
+ * Leaves the tasks whose scopes the caller has not: a worker of the other queue
+ * would get them with its claim, as if the caller had created them there.
+ */
+static void
+keep_with_scopes(TqBulk *bulk, TqLockedTasks *locked)
+{
+	int n = locked->n;
+
+	if (tq_access_is_unlimited())
+		return;
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (has_its_scopes(&locked->tasks[i]))
+			tq_locked_tasks_keep(locked, i);
+	}
+	bulk->forbidden += n - locked->n;
+}
+
 /*
  * Moves locked tasks, none of which is running, to another queue.  Each keeps
  * its priority and its position in the order of runs.  The row with its location
@@ -254,6 +288,7 @@ tq_bulk_move(TqBulk *bulk, TqLockedTasks *locked, TimestampTz now)
 	TqOutboxBatch batch = {0};
 
 	keep_without_keys(bulk, locked);
+	keep_with_scopes(bulk, locked);
 	write_queue(locked, queue);
 	for (int i = 0; i < locked->n; i++)
 	{

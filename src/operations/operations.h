@@ -68,9 +68,10 @@ typedef struct TqBulk
 	int (*apply)(struct TqBulk *bulk, TqLockedTasks *locked, TimestampTz now);
 	const char *to_queue; /* of a move: the other queue */
 
-	int64 done;    /* tasks */
-	int64 skipped; /* tasks that other sessions had locked */
-	int64 left;    /* tasks with keys, which are not moved */
+	int64 done;      /* tasks */
+	int64 skipped;   /* tasks that other sessions had locked */
+	int64 left;      /* tasks with keys, which are not moved */
+	int64 forbidden; /* nor tasks whose scopes the caller has not */
 
 	/* the rest is private */
 	int list; /* the list that is read */

@@ -381,7 +381,7 @@ static const Access *
 of_caller(void)
 {
 	uint64 generation = PRESENT_GENERATION();
-	const Assumed *by_caller = assumed_by_caller();
+	const Assumed *by_caller = assumed == NULL ? NULL : assumed_by_caller();
 	Oid caller;
 
 	if (by_caller != NULL)

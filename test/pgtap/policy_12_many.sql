@@ -124,6 +124,21 @@ SELECT is(pg_temp.gauges('test/m') || ', ' || pg_temp.gauges('test/n'), '0 1 0, 
 CALL tq.cancel_tasks('test/m') \gset
 SELECT is(:tasks, 1, '12 canceled where it is');
 
+-- a task with scopes that the caller has not: a worker of the other queue would get them
+CREATE ROLE test_mover;
+SELECT tq.grant_queue('test_mover', 'test/*', 'manage'), tq.grant_scopes('test_mover', '{app:read:*}') \g /dev/null
+SELECT pg_temp.create(n, jsonb_build_object('taskQueueId', 'test/s', 'scopes', scopes)) FROM (VALUES ('s0', '[]'::jsonb), ('s1', '["app:read:x"]'), ('s2', '["app:write:x"]')) AS v (n, scopes) \g /dev/null
+SET ROLE test_mover;
+CALL tq.move_tasks('test/s', 'test/t') \gset
+RESET ROLE;
+SELECT is(:tasks, 2, '12.7 tasks whose scopes the caller has');
+SELECT is(pg_temp.of('test/s') || '; ' || pg_temp.of('test/t'), 'p s2; p s0, p s1', '12.7 the other one stays');
+CALL tq.move_tasks('test/s', 'test/t') \gset
+SELECT is(:tasks, 1, '12.7 an admin has all');
+CALL tq.cancel_tasks('test/t') \gset
+SELECT tq.revoke_queue('test_mover', 'test/*', 'manage'), tq.revoke_scopes('test_mover', '{app:read:*}') \g /dev/null
+DROP ROLE test_mover;
+
 -- a claim, its deferral, a move, a claim by another worker, and the report of the
 -- first session, which has cached the queue; a completed task is not read again
 SELECT tq.unbind('tq_task_completed', 'task-completed') \g /dev/null
