@@ -779,7 +779,7 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 		const TqSlug *slug = &definition->dependencies[i];
 
 		if (tq_task_find_by_slug(&finder, slug, &required) &&
-			tq_may_see_status(slug, required.queue))
+			tq_may_read("status", slug, tq_queue_name(required.queue)))
 			put_dependency(rsinfo, &required);
 		else
 		{

@@ -242,9 +242,10 @@ hint_required(const TqSlug *foreign)
 {
 	if (foreign == NULL)
 		return errhint(
+			"Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later%s.",
 			tq_access_is_unlimited()
-				? "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later."
-				: "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later; those of a queue in which the role may not create tasks need the right to depend on them.");
+				? ""
+				: "; those of a queue in which the role may not create tasks need the right to depend on them");
 	return errhint(
 		"Bucket %d of task \"%s\" belongs to another shard, and a task depends on tasks of its own shard only: create it in the task group of those that it depends on.",
 		tq_slug_bucket(foreign), tq_slug_text(foreign));

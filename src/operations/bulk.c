@@ -240,20 +240,6 @@ keep_without_keys(TqBulk *bulk, TqLockedTasks *locked)
 	bulk->left += n - locked->n;
 }
 
-/* Returns whether the caller has the scopes of a task. */
-static bool
-has_its_scopes(const TqTask *task)
-{
-	TqTaskDefinition *definition = tq_definition_get(&task->task_id);
-	int n;
-	char **scopes = tq_texts_of_array(definition->scopes, &n);
-	TqNeed *all = tq_need_list(TQ_NEED_ALL, n);
-
-	for (int i = 0; i < n; i++)
-		tq_need_add(all, tq_need("%s", scopes[i]));
-	return tq_access_meets(all);
-}
-
 /*
  * Leaves the tasks whose scopes the caller has not: a worker of the other queue
  * would get them with its claim, as if the caller had created them there.
@@ -268,7 +254,7 @@ keep_with_scopes(TqBulk *bulk, TqLockedTasks *locked)
 	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (has_its_scopes(&locked->tasks[i]))
+		if (tq_may_give_scopes(tq_definition_get(&locked->tasks[i].task_id)))
 			tq_locked_tasks_keep(locked, i);
 	}
 	bulk->forbidden += n - locked->n;

@@ -78,7 +78,9 @@ extern void tq_require_create(const TqTaskDefinition *tasks, int n,
 							  bool with_project);
 extern void tq_require_read(const char *right, const TqSlug *task_id);
 extern void tq_require_read_all(const char *right, const TqSlug *ids, int n);
-extern bool tq_may_see_status(const TqSlug *task_id, int32 queue);
+extern bool tq_may_give_scopes(const TqTaskDefinition *definition);
+extern bool tq_may_read(const char *right, const TqSlug *task_id,
+						const char *queue);
 extern void tq_require_change(const char *right, const TqNamedTask *named);
 extern void tq_require_priority(const TqNamedTask *named);
 extern void tq_require_run(const char *right, const TqSlug *task_id,

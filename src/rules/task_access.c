@@ -169,6 +169,18 @@ check_create(const TqTaskDefinition *definition, bool with_project)
 	tq_access_error(all);
 }
 
+/* Returns whether the caller has the scopes that a task gives to its worker. */
+bool
+tq_may_give_scopes(const TqTaskDefinition *definition)
+{
+	int n;
+	char **scopes = tq_texts_of_array(definition->scopes, &n);
+	TqNeed *all = tq_need_list(TQ_NEED_ALL, n);
+
+	add_each(all, "", scopes, n);
+	return tq_access_meets(all);
+}
+
 /* Returns whether what two tasks require is certainly the same. */
 static bool
 is_alike(const TqTaskDefinition *a, const TqTaskDefinition *b)
@@ -196,22 +208,14 @@ tq_require_create(const TqTaskDefinition *tasks, int n, bool with_project)
 
 /* ---- tasks ---- */
 
-static bool
-may_read(const char *right, const TqNamedTask *named)
-{
-	return tq_access_meets(tq_need("queue:%s:%s", right,
-								   tq_slug_text(&named->task.task_id))) ||
-		   tq_access_meets(in_queue(right, named->queue_name));
-}
-
-/* Returns whether the caller may read the status of a task of that queue. */
+/* Returns whether the caller has a right to read a task, such as "status". */
 bool
-tq_may_see_status(const TqSlug *task_id, int32 queue)
+tq_may_read(const char *right, const TqSlug *task_id, const char *queue)
 {
 	return tq_access_is_unlimited() ||
 		   tq_access_meets(
-			   tq_need("queue:status:%s", tq_slug_text(task_id))) ||
-		   tq_access_meets(in_queue("status", tq_queue_name(queue)));
+			   tq_need("queue:%s:%s", right, tq_slug_text(task_id))) ||
+		   tq_access_meets(in_queue(right, queue));
 }
 
 /*
@@ -272,7 +276,7 @@ tq_require_change(const char *right, const TqNamedTask *named)
 						  named->queue_name);
 	if (tq_access_meets(need))
 		return;
-	if (!may_read("status", named))
+	if (!tq_may_read("status", &named->task.task_id, named->queue_name))
 		need = need_of_change(right, task, "<schedulerId>", "<taskGroupId>",
 							  "<projectId>", ITS_QUEUE);
 	tq_access_error(need);
@@ -285,7 +289,7 @@ tq_require_priority(const TqNamedTask *named)
 	static const char right[] = "change-task-priority";
 	TqNeed *need;
 
-	if (tq_access_is_unlimited() || may_read(right, named))
+	if (tq_may_read(right, &named->task.task_id, named->queue_name))
 		return;
 	need = tq_need("queue:%s:%s", right, tq_slug_text(&named->task.task_id));
 	tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));

@@ -131,6 +131,20 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 	return &database->gauges;
 }
 
+/* Returns whether a prepared transaction has an entry. */
+static bool
+is_known(TransactionId xid)
+{
+	const TqCountPrepared *entry;
+
+	for (int i = 0; (entry = tq_count_prepared_next(&i)) != NULL; i++)
+	{
+		if (entry->xid == xid)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Begins to count the gauges of this database, or the tasks of a group; returns
  * false if that is not possible.  `prepared` are the transactions that were
@@ -151,7 +165,7 @@ tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
 	/* Make a transaction known that was prepared before the server started. */
 	for (int i = 0; i < nprepared; i++)
 	{
-		if (!tq_count_prepared_has(prepared[i]))
+		if (!is_known(prepared[i]))
 			(void) tq_count_prepared_add(extension, prepared[i], NULL,
 										 TQ_PREPARED_UNKNOWN);
 	}

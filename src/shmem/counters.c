@@ -669,18 +669,6 @@ tq_count_prepared_next(int *position)
 	return NULL;
 }
 
-/* Returns whether there is an entry of a transaction of this database. */
-bool
-tq_count_prepared_has(TransactionId xid)
-{
-	for (int i = 0; i < prepared_entries(); i++)
-	{
-		if (prepared[i].database == MyDatabaseId && prepared[i].xid == xid)
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether there is room for another transaction. */
 bool
 tq_count_prepared_has_room(void)
@@ -688,22 +676,6 @@ tq_count_prepared_has_room(void)
 	for (int i = 0; i < prepared_entries(); i++)
 	{
 		if (!OidIsValid(prepared[i].database))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Returns whether there is a transaction of this database that may have added
- * rows to queues with limits, and it is not known how many.
- */
-bool
-tq_count_prepared_is_unknown(void)
-{
-	for (int i = 0; i < prepared_entries(); i++)
-	{
-		if (prepared[i].database == MyDatabaseId &&
-			prepared[i].n == TQ_PREPARED_UNKNOWN)
 			return true;
 	}
 	return false;

@@ -175,6 +175,23 @@ reserve(const TqRoomRequest *request, TqCountQueue *queue)
 	}
 }
 
+/*
+ * Returns whether there is a prepared transaction of this database that may have
+ * added rows to queues with limits, and it is not known how many.
+ */
+static bool
+is_unknown(void)
+{
+	const TqCountPrepared *entry;
+
+	for (int i = 0; (entry = tq_count_prepared_next(&i)) != NULL; i++)
+	{
+		if (entry->n == TQ_PREPARED_UNKNOWN)
+			return true;
+	}
+	return false;
+}
+
 /* Finds the counters of a queue; the caller holds the lock in share mode. */
 static TqRoom
 find_queue(const TqRoomRequest *request, TqCountQueue **queue)
@@ -185,7 +202,7 @@ find_queue(const TqRoomRequest *request, TqCountQueue **queue)
 	*queue = NULL;
 	if (tq_counts_source(database, request->extension, request->identity) !=
 			TQ_COUNT_MEMORY ||
-		tq_count_prepared_is_unknown())
+		is_unknown())
 		return TQ_ROOM_UNKNOWN;
 	*queue = tq_count_find_queue(&key);
 	return *queue != NULL ? TQ_ROOM_TAKEN : TQ_ROOM_UNCOUNTED;
@@ -485,7 +502,7 @@ width_of(const TqRate *rate)
 	return Max((rate->interval + PERIODS - 1) / PERIODS, 1);
 }
 
-/* Its place in the window, also before 2000, when a number is negative. */
+/* Where a window has a period; the number of one before 2000 is negative. */
 #define PERIOD_OF(window, number)                                             \
 	(&(window)->periods[(uint64) (number) % (PERIODS + 1)])
 
@@ -681,7 +698,8 @@ tq_rate_use(const TqRate *rate, int allowed, TimestampTz then, int n,
 	if (window != NULL)
 	{
 		SpinLockAcquire(&window->lock);
-		set_width(window, width_of(rate), now);
+		if (window->width == 0) /* new: it was removed meanwhile */
+			set_width(window, width_of(rate), now);
 		uncount(window, then / window->width, allowed);
 		if (n > 0)
 			period_at(window, now / window->width)->claims += n;

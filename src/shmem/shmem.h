@@ -632,9 +632,7 @@ typedef struct TqCountPrepared
 extern bool tq_count_prepared_add(Oid extension, TransactionId xid,
 								  const TqCountChange *changes, int n);
 extern const TqCountPrepared *tq_count_prepared_next(int *position);
-extern bool tq_count_prepared_has(TransactionId xid);
 extern bool tq_count_prepared_has_room(void);
-extern bool tq_count_prepared_is_unknown(void);
 extern void tq_count_prepared_remove(int position);
 
 /* ---- counter_commit.c: applies changes when a transaction ends ---- */
