@@ -31,9 +31,12 @@ static TqWatched watched = TQ_WATCHED(grants);
 
 const uint64 *const tq_grants_generation = &watched.generation;
 
+/* Skips rows that another session has locked: maintenance waits for nothing. */
 static TqStatement delete_dropped = TQ_STATEMENT(
-	"DELETE FROM tq_internal.scope_grant AS g"
-	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)");
+	"DELETE FROM tq_internal.scope_grant WHERE ctid = ANY (ARRAY("
+	"SELECT g.ctid FROM tq_internal.scope_grant AS g"
+	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)"
+	" FOR UPDATE SKIP LOCKED))");
 
 /* Watches the table, before it is read. */
 void
