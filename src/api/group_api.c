@@ -23,13 +23,6 @@ PG_FUNCTION_INFO_V1(tq_group_progress_shown);
 PG_FUNCTION_INFO_V1(tq_sql_group_to_list);
 PG_FUNCTION_INFO_V1(tq_sql_group_outcome);
 
-/* Checks the right to read a group. */
-static void
-require_list(const TqSlug *slug)
-{
-	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
-}
-
 /*
  * get_task_group(task_group_id slugid) -> {taskGroupId, schedulerId, expires,
  * sealed?}
@@ -42,7 +35,7 @@ tq_get_task_group(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(true);
-	require_list(slug);
+	tq_require_group_list(slug);
 	tq_group_get(slug, &group);
 	result = tq_spi_keep(tq_group_json(&group));
 	tq_call_end();
@@ -65,7 +58,7 @@ tq_list_task_group(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	require_list(slug);
+	tq_require_group_list(slug);
 	tq_group_get(slug, &group);
 	tasks = tq_definitions_of_group(group.id, slug, &after, max, &n);
 	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
@@ -276,7 +269,7 @@ group_progress(FunctionCallInfo fcinfo, bool is_checked)
 		elog(ERROR, "return type must be a row type");
 	tq_call_begin(true);
 	if (is_checked)
-		require_list(slug);
+		tq_require_group_list(slug);
 	tq_group_get(slug, &group);
 	tq_group_count(&group, &progress);
 	nulls[COLUMN_DONE] = !is_checked; /* a view has many groups */
@@ -314,8 +307,8 @@ tq_sql_group_to_list(PG_FUNCTION_ARGS)
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
 	TqGroup group;
 
-	require_list(slug);
 	tq_spi_begin_part();
+	tq_require_group_list(slug);
 	tq_group_get(slug, &group);
 	tq_spi_end_part();
 	PG_RETURN_INT64(group.id);

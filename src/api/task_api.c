@@ -808,14 +808,17 @@ status_from(const TqHistoryRun *runs, int nruns, const TqNamedTask *named)
 	return tq_status_json(named, runs + first, end - first);
 }
 
-/* Adds a row of a task id and, if the rows have that column, two values. */
+/*
+ * Adds a row of a task id and, if the rows have that column, two values, the
+ * second of which may be NULL.
+ */
 static void
 put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
 		   Jsonb *other)
 {
 	Datum values[3] = {PointerGetDatum(&task->task_id), JsonbPGetDatum(value),
 					   JsonbPGetDatum(other)};
-	bool nulls[3] = {false, false, false};
+	bool nulls[3] = {false, false, other == NULL};
 
 	tq_put_row(rsinfo, values, nulls);
 }
@@ -873,7 +876,10 @@ tq_tasks(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Adds rows of (task_id, status, task). */
+/*
+ * Adds rows of (task_id, status, task); the definition of a task that the caller
+ * may not get is NULL.
+ */
 void
 tq_put_entries(ReturnSetInfo *rsinfo, const TqTaskDefinition *tasks, int n)
 {
@@ -885,9 +891,14 @@ tq_put_entries(ReturnSetInfo *rsinfo, const TqTaskDefinition *tasks, int n)
 		ids[i] = tasks[i].named.task.id;
 	runs = tq_runs_history(ids, n, true, &nruns);
 	for (int i = 0; i < n; i++)
-		put_values(rsinfo, &tasks[i].named.task,
-				   status_from(runs, nruns, &tasks[i].named),
-				   tq_definition_json(&tasks[i]));
+	{
+		const TqNamedTask *named = &tasks[i].named;
+		bool may_get = tq_may_read("get-task", &named->task.task_id,
+								   named->queue_name);
+
+		put_values(rsinfo, &named->task, status_from(runs, nruns, named),
+				   may_get ? tq_definition_json(&tasks[i]) : NULL);
+	}
 }
 
 /*

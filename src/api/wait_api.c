@@ -77,8 +77,7 @@ require_task(const Awaited *awaited)
 static void
 require_group(const Awaited *awaited)
 {
-	tq_access_require(
-		tq_need("queue:list-task-group:%s", tq_slug_text(&awaited->id)));
+	tq_require_group_list(&awaited->id);
 }
 
 /* Waits in this list of the wait queue. */

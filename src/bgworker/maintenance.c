@@ -233,6 +233,21 @@ expired_before(TimestampTz now)
 }
 
 /*
+ * Returns whether a task that has expired stays, because others wait for a
+ * decision about it; then has it looked at again.  An expiry that was given
+ * comes first.
+ */
+static bool
+expires_later(const TqTask *task, TimestampTz now)
+{
+	if (task->expires_given || !tq_gate_keeps_others(task))
+		return false;
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, TQ_HOUR_MS),
+					&task->id, 1);
+	return true;
+}
+
+/*
  * Deletes those of the tasks that have expired long enough ago.  The others
  * are looked at again when they have.
  */
@@ -254,6 +269,8 @@ expire_tasks(const TqWork *work)
 			kept[nkept++] = tasks[i];
 			continue;
 		}
+		if (expires_later(&tasks[i], work->now))
+			continue;
 		expired[nexpired] = tasks[i].id;
 		tasks[nexpired++] = tasks[i];
 	}

@@ -13,6 +13,10 @@
  * session that has written to the segment before has then committed.  The lock
  * is held until the end of the transaction, so nothing is emptied within BEGIN
  * and COMMIT.
+ *
+ * A clock that was ahead leaves times in the log that are ahead of it when it is
+ * right again.  With them no segment would grow old until it has caught up, so
+ * the next pass sets them back.
  */
 #include "postgres.h"
 
@@ -179,6 +183,19 @@ switch_segment(int current, const TqTick *last, TimestampTz now)
 	return false;
 }
 
+/* A time that is later than now by more was written by a clock that was ahead. */
+#define AHEAD_MS 1000
+
+/* Sets times back that are ahead of the clock; returns whether there were any. */
+static bool
+set_back(const TqTick *last, TimestampTz since, TimestampTz now)
+{
+	if (Max(last->published, since) <= tq_clock_add_ms(now, AHEAD_MS))
+		return false;
+	tq_log_set_back(now);
+	return true;
+}
+
 /*
  * Empties old segments, then changes the current segment if it is time;
  * returns the number of segments emptied.  Keeps the publisher's lock only if
@@ -196,9 +213,14 @@ tq_retention_pass(TimestampTz now)
 
 	if (tq_publisher_is_in_block() || !tq_publisher_try_lock())
 		return 0;
-	kept_since = tq_retention_kept_since(now);
 	current = tq_segment_current(&since);
 	tq_tick_last(&last);
+	if (set_back(&last, since, now))
+	{
+		locked = true;
+		current = tq_segment_current(&since);
+	}
+	kept_since = tq_retention_kept_since(now);
 	for (int segment = 0; segment < TQ_SEGMENTS; segment++)
 	{
 		if (segment != current)

@@ -433,34 +433,21 @@ is_any_joining(const TqTaskDefinition *tasks, int n)
 }
 
 /*
- * Takes one lock for all groups if the call joins very many (group_table.c);
- * otherwise returns false, and the groups have to be locked one by one.
+ * Returns whether the advisory locks of the groups of these tasks, which are in
+ * order of their groups, fit into the lock table (group_table.c).
  *
  * A group whose only new task is the one that it is named after needs a lock
  * only because the call joins other groups: without the lock, two such calls
  * could each wait for the task of the other.
  */
 static bool
-lock_all_groups(const TqTaskDefinition *tasks, const int *positions, int n)
+groups_fit_locks(TqTaskDefinition *tasks, const int *positions, int n)
 {
-	const TqNamedTask *last = NULL;
-	int joined = 0;
-	int own = 0;
+	int groups = 1;
 
-	for (int i = 0; i < n; i++)
-	{
-		const TqNamedTask *named = &tasks[positions[i]].named;
-
-		if (is_in_own_group(named))
-		{
-			own++;
-			continue;
-		}
-		joined += last == NULL ||
-				  tq_slug_compare(&last->group_slug, &named->group_slug) != 0;
-		last = named;
-	}
-	return tq_groups_lock_to_join(joined, own);
+	for (int i = 1; i < n; i++)
+		groups += compare_group(&positions[i - 1], &positions[i], tasks) != 0;
+	return tq_groups_fit_locks(groups);
 }
 
 /*
@@ -471,7 +458,7 @@ static void
 join_groups(TqTaskDefinition *tasks, int n)
 {
 	int *positions = positions_sorted(tasks, n, compare_group);
-	bool all_locked = lock_all_groups(tasks, positions, n);
+	bool locks_fit = groups_fit_locks(tasks, positions, n);
 	int end;
 
 	for (int start = 0; start < n; start = end)
@@ -484,12 +471,12 @@ join_groups(TqTaskDefinition *tasks, int n)
 			 compare_group(&positions[start], &positions[end], tasks) == 0;
 			 end++)
 			add_to_span(&span, &tasks[positions[end]].named);
-		if (!all_locked)
+		if (locks_fit)
 			tq_group_lock(&tasks[positions[start]].named.group_slug,
 						  span.has_own);
 		if (span.joining == NULL)
 			continue;
-		id = tq_group_join(span.joining, span.latest);
+		id = tq_group_join(span.joining, span.latest, !locks_fit);
 		for (int i = start; i < end; i++)
 		{
 			TqNamedTask *named = &tasks[positions[i]].named;

@@ -207,7 +207,7 @@ typedef enum Where
 {
 	WHERE_GONE,
 	WHERE_RESOLVED,
-	WHERE_FAILED,  /* resolved without success */
+	WHERE_FAILED,  /* resolved without success, and not canceled */
 	WHERE_PARKED,  /* waits for its gates */
 	WHERE_DELAYED, /* waits for something else */
 	WHERE_OPEN     /* can be claimed, or runs */
@@ -236,7 +236,11 @@ where_is(int64 task, TqRun *run)
 	}
 	if (!tq_state_is_resolved(run->state))
 		return WHERE_OPEN;
-	return run->state == TQ_STATE_COMPLETED ? WHERE_RESOLVED : WHERE_FAILED;
+	return run->state == TQ_STATE_COMPLETED ||
+				   run->reason == TQ_RESOLVED_CANCELED ||
+				   run->reason == TQ_RESOLVED_CANCELED_BY_WORKER
+			   ? WHERE_RESOLVED
+			   : WHERE_FAILED;
 }
 
 /* Moves a parked run to pending; returns false if its task is locked. */
@@ -270,6 +274,29 @@ holds(int64 task)
 
 	tq_task_finder_end(&finder);
 	return found && tq_policy_get(core.policy)->serial_holds;
+}
+
+/*
+ * Returns whether a resolved task keeps its serial key from others, which wait
+ * for a decision about it.
+ */
+bool
+tq_gate_keeps_others(const TqTask *task)
+{
+	TqGateMember *members;
+	TqRun run;
+	int n;
+	int nwaiting;
+
+	if (task->policy == 0 || !tq_policy_get(task->policy)->serial_holds)
+		return false;
+	members = tq_gate_members_of(&task->id, 1, &n);
+	if (n == 0 || members[0].gate.kind != TQ_KEY_SERIAL ||
+		members[0].state != TQ_GATE_ADMITTED ||
+		where_is(task->id, &run) != WHERE_FAILED)
+		return false;
+	(void) tq_gate_members_in(&members[0].gate, TQ_GATE_READY, 1, &nwaiting);
+	return nwaiting > 0;
 }
 
 /* Returns the position of a task at the gate of its concurrency key, or NULL. */
@@ -400,6 +427,28 @@ visit_serial(GatePass *pass, const TqGate *gate)
 				tq_gate_set_state(member, TQ_GATE_ADMITTED);
 				return;
 		}
+	}
+}
+
+/* Removes a member that ended while it waited for its serial key. */
+static void
+leave_serial(const TqGateMember *member)
+{
+	TqRun run;
+
+	if (member->state == TQ_GATE_ADMITTED)
+		return;
+	switch (where_is(member->task, &run))
+	{
+		case WHERE_GONE:
+		case WHERE_RESOLVED:
+		case WHERE_FAILED:
+			tq_gate_delete(member);
+			break;
+		case WHERE_PARKED:
+		case WHERE_DELAYED:
+		case WHERE_OPEN:
+			break;
 	}
 }
 
@@ -597,7 +646,10 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 	for (int i = 0; i < count; i++)
 	{
 		if (members[i].gate.kind == TQ_KEY_SERIAL)
+		{
+			leave_serial(&members[i]);
 			visit_serial(&pass, &members[i].gate);
+		}
 		else
 		{
 			refresh(&members[i]);

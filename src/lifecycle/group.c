@@ -48,15 +48,15 @@ group_check_member(const TqGroup *group, const TqNamedTask *named)
 /*
  * Returns the row of a group in *group, and inserts it if there is none: for
  * the first task that joins, and for a seal.  *new is the group as it is then,
- * if no task is named like it.  The caller holds the lock of the group.
+ * if no task is named like it.  Returns whether it has inserted the row.
  */
-static void
+static bool
 materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
 {
 	TqGroupFound found = tq_group_find(slug, group);
 
 	if (found == TQ_GROUP_STORED)
-		return;
+		return false;
 	if (found == TQ_GROUP_NONE)
 	{
 		group->scheduler_id = pstrdup(new->scheduler_id);
@@ -77,13 +77,14 @@ materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
 								 : NULL;
 
 		if (named == NULL || named->task.group_id != 0)
-			return;
+			return true;
 		tq_require_join(named->scheduler_id, named->queue_name);
 		if (strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
+		return true;
 	}
-	else
-		(void) tq_group_find(slug, group);
+	(void) tq_group_find(slug, group);
+	return false;
 }
 
 /*
@@ -93,10 +94,12 @@ materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
  *
  * A group that has expired may be being deleted concurrently.  Then prolonging
  * it, which waits for the deletion, finds no row, and the group is inserted
- * again.  The caller holds the lock of the group, or of all groups.
+ * again.  The caller holds the advisory lock of the group, or has its row locked
+ * here.
  */
 int64
-tq_group_join(const TqNamedTask *named, TimestampTz latest_expires)
+tq_group_join(const TqNamedTask *named, TimestampTz latest_expires,
+			  bool lock_row)
 {
 	const TqGroup new = {.scheduler_id = named->scheduler_id,
 						 .expires = named->task.expires,
@@ -105,7 +108,9 @@ tq_group_join(const TqNamedTask *named, TimestampTz latest_expires)
 
 	do
 	{
-		materialize(&named->group_slug, &new, &group);
+		if (!materialize(&named->group_slug, &new, &group) && lock_row &&
+			tq_group_lock_row(group.id, false))
+			(void) tq_group_find(&named->group_slug, &group);
 		group_check_member(&group, named);
 	} while (latest_expires > group.expires &&
 			 !tq_group_prolong(group.id,
@@ -183,8 +188,17 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 				 errhint("A task group begins with its first task.")));
 }
 
+/* Returns a group that the caller may seal, or raises an error. */
+static void
+get_to_seal(const TqSlug *slug, TqGroup *group)
+{
+	tq_group_get(slug, group);
+	tq_require_group("seal-task-group", group);
+}
+
 /*
- * Seals a group.  A sealed group keeps the time at which it was sealed; each
+ * Seals a group.  The right is checked before anything is locked, so that a
+ * caller without it holds up no join.  A sealed group keeps the time at which it was sealed; each
  * call appends the message again (doc/spec/taskcluster.md 2.7).  The clock is
  * read under the lock, so no task of the group was created later.
  */
@@ -193,13 +207,14 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 {
 	TqGroup found;
 
-	tq_group_lock_to_seal(slug);
-	tq_group_get(slug, group);
-	tq_require_group("seal-task-group", slug, group->scheduler_id);
+	get_to_seal(slug, group);
+	tq_group_lock(slug, true);
+	get_to_seal(slug, group);
 	found = *group;
-	materialize(slug, &found, group);
+	(void) materialize(slug, &found, group);
 	if (group->sealed == 0)
 	{
+		(void) tq_group_lock_row(group->id, true);
 		/*
 		 * A session that creates the task that the group is named after takes
 		 * no lock: its task is admitted, or it sees the seal.
@@ -291,7 +306,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 			 errdetail(
 				 "Only a sealed group can be canceled, because new tasks could join it otherwise."),
 			 errhint("Call tq.seal_task_group() first.")));
-	tq_require_group("cancel-task-group", slug, group.scheduler_id);
+	tq_require_group("cancel-task-group", &group);
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
 	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_NONE, now);

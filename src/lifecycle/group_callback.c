@@ -132,8 +132,7 @@ void
 tq_group_callback_require(const TqSlug *group,
 						  const TqTaskDefinition *definition)
 {
-	tq_access_require(
-		tq_need("queue:list-task-group:%s", tq_slug_text(group)));
+	tq_require_group_list(group);
 	tq_require_create(definition, 1, true);
 }
 

@@ -88,7 +88,7 @@ extern void tq_add_dependencies(const TqSlug *task_id, TqSlug *dependencies,
 /* ---- group.c: joining, sealing, canceling and resolving groups ---- */
 
 extern int64 tq_group_join(const TqNamedTask *named,
-						   TimestampTz latest_expires);
+						   TimestampTz latest_expires, bool lock_row);
 extern void tq_groups_check_own(const TqTaskDefinition *const *tasks, int n);
 extern void tq_group_check_size(const TqNamedTask *joined);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
@@ -127,6 +127,7 @@ typedef struct TqEntrant
 
 extern bool tq_gate_applies(const TqTask *task);
 extern bool tq_gate_may_have(const TqTask *task);
+extern bool tq_gate_keeps_others(const TqTask *task);
 extern void tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now);
 extern void tq_gates_leave(const int64 *tasks, int n, TimestampTz now);
 extern void tq_gates_priority_changed(const int64 *tasks, int n,

@@ -59,20 +59,19 @@ tq_unique_key_of(const TqTask *task, char *key)
 }
 
 /*
- * Returns whether a task holds its key by this policy, of another task; the
- * caller has locked the row of the key.
+ * Returns whether a task holds its key by this policy, of another task, and
+ * sets *task to it; the caller has locked the row of the key.
  */
 static bool
-is_held_by(int64 holder, const TqPolicy *policy, TimestampTz now)
+is_held_by(int64 holder, const TqPolicy *policy, TimestampTz now, TqTask *task)
 {
 	TqTaskFinder finder = {NULL, NULL};
-	TqTask task;
 	TqRun run;
-	bool exists = holder != 0 && tq_task_find_by_id(&finder, holder, &task);
+	bool exists = holder != 0 && tq_task_find_by_id(&finder, holder, task);
 
 	tq_task_finder_end(&finder);
 	return exists && tq_run_peek(holder, &run) &&
-		   tq_policy_is_held(policy, run.state, task.created, now);
+		   tq_policy_is_held(policy, run.state, task->created, now);
 }
 
 /* Returns the id of a task as text, also of one that is gone. */
@@ -97,6 +96,7 @@ tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
 {
 	const TqPolicy *policy = tq_policy_get(task->policy);
 	char *keys[TQ_KEYS];
+	TqTask holder;
 
 	*key = (TqUniqueKey){.key = NULL};
 	if (!tq_policy_has_key(policy, TQ_KEY_UNIQUE))
@@ -111,7 +111,7 @@ tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
 		return TQ_RERUN_LOCKED;
 	if (key->task == 0) /* a row that is new must name a task */
 		tq_unique_take(task, key);
-	if (key->task != task->id && is_held_by(key->task, policy, now))
+	if (key->task != task->id && is_held_by(key->task, policy, now, &holder))
 		return TQ_RERUN_HELD;
 	return TQ_RERUN_FREE;
 }
@@ -157,7 +157,8 @@ typedef struct UniqueEntry
 	int row;   /* its key */
 	UniqueFate fate;
 	int with;     /* the task of the call that it has met; -1: another one, */
-	int64 holder; /* which is this one */
+	int64 holder; /* which is this one; */
+	bool is_foreign; /* it is of another queue */
 } UniqueEntry;
 
 struct TqUnique
@@ -235,6 +236,8 @@ unique_collect(TqUnique *unique)
 			continue;
 		keys[n] = tq_unique_key_of(&definition->named.task,
 								   definition->keys[TQ_KEY_UNIQUE]);
+		if (keys[n].queue == 0 && definition->redriven == 0)
+			tq_require_unique();
 		unique->entries[unique->nentries++] = (UniqueEntry){.index = i,
 															.row = n};
 	}
@@ -304,11 +307,16 @@ find_holder(TqUnique *unique, UniqueEntry *entry)
 	const TqTaskDefinition *definition = &unique->tasks[entry->index];
 	const TqPolicy *policy = unique_policy_of(&definition->named.task);
 
+	TqTask holder;
+
 	entry->with = unique->owner[entry->row];
 	entry->holder = unique->rows[entry->row].task;
-	if (entry->with < 0 && (entry->holder == definition->redriven ||
-							!is_held_by(entry->holder, policy, unique->now)))
+	if (entry->with >= 0)
+		holder = unique->tasks[entry->with].named.task;
+	else if (entry->holder == definition->redriven ||
+			 !is_held_by(entry->holder, policy, unique->now, &holder))
 		return false;
+	entry->is_foreign = holder.queue != definition->named.task.queue;
 	if (policy->on_conflict == TQ_CONFLICT_REJECT || definition->redriven != 0)
 		unique_refuse(definition,
 					  entry->with < 0
@@ -405,10 +413,11 @@ tq_unique_set(TqUnique *unique)
 
 /* ---- the task that is there ---- */
 
+/* Returns whether a task replaces one that is there; it locks no foreign one. */
 static bool
 replaces(const TqUnique *unique, const UniqueEntry *entry)
 {
-	return entry->fate == FATE_MET &&
+	return entry->fate == FATE_MET && !entry->is_foreign &&
 		   unique_policy_of(&unique->tasks[entry->index].named.task)
 				   ->on_conflict == TQ_CONFLICT_REPLACE;
 }

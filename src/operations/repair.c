@@ -57,6 +57,7 @@ typedef struct Member
 {
 	int64 id;
 	bool is_start;
+	bool is_foreign; /* the caller may not rerun it */
 	RepairFate fate;
 	TqTask task;
 	TqRun last;
@@ -133,6 +134,41 @@ find_member(const Repair *repair, int64 id)
 
 /* ---- collect and lock ---- */
 
+/* Returns whether a task is in the group that is repaired. */
+static bool
+is_in_group(const Repair *repair, const TqTask *task)
+{
+	if (!repair->is_group)
+		return false;
+	return task->group_id == 0
+			   ? tq_slug_compare(&task->task_id, &repair->group) == 0
+			   : task->group_id == repair->group_id;
+}
+
+/*
+ * Finds the members that the repair leaves alone because the caller may not
+ * rerun them.  Those at which it begins, and those of its group, it may.
+ */
+static void
+find_foreign(const Repair *repair)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(repair->n, 1));
+	TqNamedTask *named;
+	int n = 0;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+
+		if (!member->is_start && !is_in_group(repair, &member->task))
+			ids[n++] = member->id;
+	}
+	named = tq_tasks_by_id(ids, n, &n);
+	for (int i = 0; i < n; i++)
+		find_member(repair, named[i].task.id)->is_foreign =
+			!tq_may_change("rerun-task", &named[i]);
+}
+
 /*
  * Looks up the tasks of the repair, as they are now, and their dependencies, as
  * far as they matter.
@@ -158,15 +194,25 @@ repair_collect(Repair *repair)
 											  tasks[i].id)};
 		repair->n += tq_run_peek(member->id, &member->last);
 	}
+	if (!tq_access_is_unlimited())
+		find_foreign(repair);
 	repair->edges = NULL;
 	repair->nedges = 0;
 	if (repair->how->downstream || repair->is_group)
 		repair->edges = tq_dependencies_of(ids, n, &repair->nedges);
 }
 
+static bool
+is_foreign(const Repair *repair, int64 id)
+{
+	const Member *member = find_member(repair, id);
+
+	return member != NULL && member->is_foreign;
+}
+
 /*
  * Returns the tasks to be locked, by id: those of the repair, and those that
- * they require, unless completed.
+ * they require, unless completed; none that is foreign, for its own sake.
  */
 static int64 *
 find_locks(const Repair *repair, int *n)
@@ -177,9 +223,15 @@ find_locks(const Repair *repair, int *n)
 
 	*n = 0;
 	for (int i = 0; i < repair->n; i++)
-		ids[(*n)++] = repair->members[i].id;
+	{
+		if (!repair->members[i].is_foreign)
+			ids[(*n)++] = repair->members[i].id;
+	}
 	for (int i = 0; i < repair->nedges; i++)
-		ids[(*n)++] = repair->edges[i].required;
+	{
+		if (!is_foreign(repair, repair->edges[i].dependent))
+			ids[(*n)++] = repair->edges[i].required;
+	}
 	*n = repair_sort_ids(ids, *n);
 	return ids;
 }
@@ -254,6 +306,8 @@ repair_compare_keys(const void *a, const void *b)
 static bool
 may_run_again(const Repair *repair, const Member *member)
 {
+	if (member->is_foreign)
+		return false;
 	if (member->last.state == TQ_STATE_UNSCHEDULED)
 		return member->is_start && !repair->is_group;
 	return tq_state_is_resolved(member->last.state);
@@ -438,7 +492,8 @@ mark(const Repair *repair)
 			int n;
 			const TqDependency *edges = edges_of(repair, member->id, &n);
 
-			if (member->fate != FATE_NONE || !is_reached(repair, edges, n))
+			if (member->fate != FATE_NONE || member->is_foreign ||
+				!is_reached(repair, edges, n))
 				continue;
 			if (repair_is_unsuccessful(&member->last))
 				member->fate = FATE_WAIT;
@@ -447,6 +502,34 @@ mark(const Repair *repair)
 			changed = changed || member->fate != FATE_NONE;
 		}
 	}
+}
+
+/*
+ * Reports how many dependents were left as they are, because the caller may not
+ * rerun them.  A task on which another application lets its own depend can be
+ * repaired as if there were none.
+ */
+static void
+report_foreign(const Repair *repair)
+{
+	int count = 0;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+		int n;
+		const TqDependency *edges = edges_of(repair, member->id, &n);
+
+		count += member->is_foreign && repair_is_unsuccessful(&member->last) &&
+				 is_reached(repair, edges, n);
+	}
+	if (count > 0)
+		ereport(NOTICE,
+				(errmsg_plural("%d dependent task was left as it is",
+							   "%d dependent tasks were left as they are",
+							   count, count),
+				 errdetail(
+					 "The call may not rerun them (queue:rerun-task).")));
 }
 
 /*
@@ -533,17 +616,6 @@ repair_check_member(const Repair *repair, const Member *member)
 	tq_task_check_runs(&member->task, &member->last);
 }
 
-/* Returns whether a task is in the group that is repaired. */
-static bool
-is_in_group(const Repair *repair, const TqTask *task)
-{
-	if (!repair->is_group)
-		return false;
-	return task->group_id == 0
-			   ? tq_slug_compare(&task->task_id, &repair->group) == 0
-			   : task->group_id == repair->group_id;
-}
-
 /*
  * Returns whether a member gets the new deadline.  That of one that only waits
  * as before is never moved back.
@@ -554,33 +626,6 @@ gets_deadline(const Repair *repair, const Member *member)
 	return member->fate != FATE_NONE &&
 		   (member->is_start || member->fate != FATE_STAYS ||
 			member->task.deadline < repair->deadline);
-}
-
-/*
- * Raises TQ403 unless the caller may rerun each task that becomes unscheduled
- * or gets another deadline, except those of the group that is repaired.
- */
-static void
-require_downstream(const Repair *repair)
-{
-	int64 *ids = palloc(sizeof(int64) * Max(repair->n, 1));
-	TqNamedTask *named;
-	int n = 0;
-
-	for (int i = 0; i < repair->n; i++)
-	{
-		const Member *member = &repair->members[i];
-		bool changes = member->fate == FATE_WAIT ||
-					   (member->fate == FATE_STAYS && !member->is_start &&
-						repair->deadline != 0 &&
-						gets_deadline(repair, member));
-
-		if (changes && !is_in_group(repair, &member->task))
-			ids[n++] = member->id;
-	}
-	named = tq_tasks_by_id(ids, n, &n);
-	for (int i = 0; i < n; i++)
-		tq_require_change("rerun-task", &named[i]);
 }
 
 /* ---- write ---- */
@@ -774,7 +819,7 @@ repair_run(Repair *repair)
 	}
 	mark(repair);
 	decide_waits(repair);
-	require_downstream(repair);
+	report_foreign(repair);
 	for (int i = 0; i < repair->n; i++)
 	{
 		const Member *member = &repair->members[i];
@@ -815,7 +860,7 @@ tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
 					 .nreasons = nreasons};
 
 	tq_group_get(slug, &group);
-	tq_require_group("retry-task-group", slug, group.scheduler_id);
+	tq_require_group("retry-task-group", &group);
 	repair.group = *slug;
 	repair.group_id = group.id;
 	repair.starts = tq_group_ended(&group, reasons, nreasons, &repair.nstarts);

@@ -69,7 +69,12 @@ may_go(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
 	return !task->expires_given && sweep_is_old(rule, task, now);
 }
 
-/* Returns whether a task with this last run is to be deleted. */
+/*
+ * Returns whether a task with this last run is to be deleted.  By retention a
+ * failure stays while others wait for a decision about it (serialOnFailure); of
+ * two tasks of a key that meet in the same moment, the one that waits may come
+ * after the sweep.
+ */
 static bool
 must_go(const TqSweepRule *rule, const TqTask *task, const TqRun *run,
 		TimestampTz now)
@@ -84,7 +89,8 @@ must_go(const TqSweepRule *rule, const TqTask *task, const TqRun *run,
 	return run->resolved < rule->ended &&
 		   tq_clock_add_ms(run->resolved, run->state == TQ_STATE_COMPLETED
 											  ? kept.completed
-											  : kept.failed) <= now;
+											  : kept.failed) <= now &&
+		   !tq_gate_keeps_others(task);
 }
 
 /* ---- groups ---- */

@@ -81,6 +81,7 @@ extern void tq_require_read_all(const char *right, const TqSlug *ids, int n);
 extern bool tq_may_give_scopes(const TqTaskDefinition *definition);
 extern bool tq_may_read(const char *right, const TqSlug *task_id,
 						const char *queue);
+extern bool tq_may_change(const char *right, const TqNamedTask *named);
 extern void tq_require_change(const char *right, const TqNamedTask *named);
 extern void tq_require_priority(const TqNamedTask *named);
 extern void tq_require_run(const char *right, const TqSlug *task_id,
@@ -92,8 +93,9 @@ extern void tq_require_claim(const char *right, const char *queue,
 							 const char *worker_group, const char *worker_id);
 extern void tq_require_join(const char *scheduler_id, const char *queue);
 extern bool tq_may_depend(int32 queue);
-extern void tq_require_group(const char *right, const TqSlug *group_id,
-							 const char *scheduler_id);
+extern void tq_require_unique(void);
+extern void tq_require_group(const char *right, const TqGroup *group);
+extern void tq_require_group_list(const TqSlug *slug);
 extern void tq_require_dead_letters(const char *queue);
 
 /* ---- credentials.c: issues and verifies credentials of claims ---- */

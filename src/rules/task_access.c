@@ -261,22 +261,36 @@ need_of_change(const char *right, const char *task, const char *scheduler,
 										   scheduler, group)));
 }
 
+static TqNeed *
+need_of_change_of(const char *right, const TqNamedTask *named)
+{
+	return need_of_change(right, tq_slug_text(&named->task.task_id),
+						  named->scheduler_id,
+						  tq_slug_text(&named->group_slug), named->project_id,
+						  named->queue_name);
+}
+
+/* Returns whether the caller has a right to change a task. */
+bool
+tq_may_change(const char *right, const TqNamedTask *named)
+{
+	return tq_access_is_unlimited() ||
+		   tq_access_meets(need_of_change_of(right, named));
+}
+
 /* Checks a right to a task that the call changes, such as "cancel-task". */
 void
 tq_require_change(const char *right, const TqNamedTask *named)
 {
-	TqNeed *need;
 	const char *task;
+	TqNeed *need;
 
-	if (tq_access_is_unlimited())
+	if (tq_may_change(right, named))
 		return;
 	task = tq_slug_text(&named->task.task_id);
-	need = need_of_change(right, task, named->scheduler_id,
-						  tq_slug_text(&named->group_slug), named->project_id,
-						  named->queue_name);
-	if (tq_access_meets(need))
-		return;
-	if (!tq_may_read("status", &named->task.task_id, named->queue_name))
+	if (tq_may_read("status", &named->task.task_id, named->queue_name))
+		need = need_of_change_of(right, named);
+	else
 		need = need_of_change(right, task, "<schedulerId>", "<taskGroupId>",
 							  "<projectId>", ITS_QUEUE);
 	tq_access_error(need);
@@ -414,13 +428,50 @@ tq_may_depend(int32 queue)
 	return tq_access_meets(in_queue("depend", name)) || may_create_in(name);
 }
 
-/* Checks a right to change a group, such as "seal-task-group". */
+/*
+ * Checks the right to a unique key of the database.  Who makes one keeps the
+ * creation of others with that key waiting in every queue.
+ */
 void
-tq_require_group(const char *right, const TqSlug *group_id,
-				 const char *scheduler_id)
+tq_require_unique(void)
 {
-	tq_access_require(tq_need("queue:%s:%s/%s", right, scheduler_id,
-							  tq_slug_text(group_id)));
+	if (!tq_access_is_unlimited() && !may_create_in("*"))
+		tq_access_require(in_queue("unique", "*"));
+}
+
+/*
+ * Checks a right to change a group, such as "seal-task-group".  That to the
+ * queue of its first task, whose producers may join it, is enough.
+ */
+void
+tq_require_group(const char *right, const TqGroup *group)
+{
+	TqNeed *need;
+
+	if (tq_access_is_unlimited())
+		return;
+	need = tq_need("queue:%s:%s/%s", right, group->scheduler_id,
+				   tq_slug_text(&group->task_group_id));
+	if (!tq_access_meets(need) &&
+		!tq_access_meets(in_queue(right, tq_queue_name(group->queue))))
+		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+}
+
+/* The same for reading a group.  The error is the same if there is none. */
+void
+tq_require_group_list(const TqSlug *slug)
+{
+	static const char right[] = "list-task-group";
+	TqGroup group;
+	TqNeed *need;
+
+	if (tq_access_is_unlimited())
+		return;
+	need = tq_need("queue:%s:%s", right, tq_slug_text(slug));
+	if (!tq_access_meets(need) &&
+		(tq_group_find(slug, &group) == TQ_GROUP_NONE ||
+		 !tq_access_meets(in_queue(right, tq_queue_name(group.queue)))))
+		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
 }
 
 /* Checks the right to the dead letters of a queue. */

@@ -37,6 +37,20 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.artifact_label(tq.slugid, int, text) IS 'the words by which errors name an artifact';
 
+CREATE FUNCTION tq_internal.require_artifact("right" text, what text, task_id tq.slugid) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	scope text := concat_ws(':', 'queue', "right", what);
+	of_queue text := format('queue:%s-in-queue:', "right");
+BEGIN
+	IF NOT tq_internal.has_scope(scope) AND NOT EXISTS (
+			SELECT FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue
+			WHERE t.task_id = require_artifact.task_id AND tq_internal.has_scope(of_queue || q.task_queue_id)) THEN
+		PERFORM tq_internal.require_any(scope, of_queue || '<taskQueueId>');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.require_artifact(text, text, tq.slugid) IS 'raises TQ403 unless the caller has a right to artifacts of that name or run, or to those of the queue of the task';
+
 -- An artifact that is an error, and has no content, counts as present.
 CREATE FUNCTION tq_internal.present_artifact(task_id tq.slugid, run_id int, name text) RETURNS tq_internal.artifact LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -65,7 +79,7 @@ DECLARE
 	storage text;
 BEGIN
 	LOOP
-		PERFORM tq_internal.require('queue:get-artifact:' || name);
+		PERFORM tq_internal.require_artifact('get-artifact', name, task_id);
 		artifact := tq_internal.present_artifact(task_id, run_id, name);
 		storage := tq_internal.storage_name(artifact.storage_type);
 		IF artifact.expires < now THEN
@@ -115,7 +129,7 @@ COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() o
 
 CREATE FUNCTION tq_internal.require_artifacts(task_id tq.slugid, run_id int) RETURNS void LANGUAGE plpgsql STABLE AS $$
 BEGIN
-	PERFORM tq_internal.require(concat_ws(':', 'queue:list-artifacts', task_id, run_id));
+	PERFORM tq_internal.require_artifact('list-artifacts', concat_ws(':', task_id, run_id), task_id);
 END
 $$;
 COMMENT ON FUNCTION tq_internal.require_artifacts(tq.slugid, int) IS 'raises TQ403 unless the caller may see which artifacts a run has, or for NULL the last one';

@@ -324,7 +324,9 @@ DECLARE
 	canceled int := 0;
 BEGIN
 	PERFORM tq_internal.not_null(task_group_id, 'task_group_id');
-	PERFORM tq_internal.require('queue:list-task-group:' || task_group_id);
+	IF NOT tq_internal.has_scope('queue:list-task-group:' || task_group_id) THEN
+		PERFORM tq_internal.group_to_list(task_group_id);
+	END IF;
 	FOR callback IN SELECT c.* FROM tq_internal.group_callback c WHERE c.task_group_id = cancel_group_callbacks.task_group_id ORDER BY c.id FOR UPDATE LOOP
 		CONTINUE WHEN task_id <> callback.task_id;
 		PERFORM tq_internal.require_cancel(callback.role, callback.task_id, callback.definition);

@@ -158,7 +158,13 @@ CREATE VIEW tq_internal.health_check AS
 			ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
 		'see pg_stat_wal_receiver; end long queries'
 	FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
-		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r;
+		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r
+	UNION ALL
+	SELECT 18, 'clock', COALESCE(a.ahead <= interval '1 s', true),
+		CASE WHEN a.ahead > interval '1 s' THEN format('the message log is ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'the message log is not ahead of it' END,
+		'it was set back; see maintenance, steps'
+	FROM (SELECT greatest((SELECT published FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), (SELECT max(since) FROM tq_internal.log_segment))
+		- tq_internal.clock_now() AS ahead) AS a;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)

@@ -102,6 +102,8 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:declare-worker:%/', '{work}'),
 	('queue:status-in-queue:%', '{produce,work,read,manage,depend}'),
 	('queue:get-task-in-queue:%', '{produce,work,read,manage}'),
+	('queue:get-artifact-in-queue:%', '{produce,work,read,manage}'),
+	('queue:list-artifacts-in-queue:%', '{produce,work,read,manage}'),
 	('queue:pending-count:%', '{produce,work,read,manage}'),
 	('queue:claimed-count:%', '{read,manage}'),
 	('queue:pending-list:%', '{read,manage}'),
@@ -124,8 +126,14 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:worker-removed:%/', '{manage}'),
 	('queue:pause-queue:%', '{manage}'),
 	('queue:set-queue:%', '{manage}'),
+	('queue:list-task-group-in-queue:%', '{produce,read,manage}'),
+	('queue:seal-task-group-in-queue:%', '{produce,manage}'),
+	('queue:cancel-task-group-in-queue:%', '{manage}'),
+	('queue:retry-task-group-in-queue:%', '{manage}'),
+	('queue:change-task-group-priority-in-queue:%', '{manage}'),
 	('queue:join-in-queue:%', '{join}'),
-	('queue:depend-in-queue:%', '{manage,depend}');
+	('queue:depend-in-queue:%', '{manage,depend}'),
+	('queue:unique-in-queue:%', '{unique}');
 COMMENT ON VIEW tq_internal.scope_of_access IS 'scopes of each access that grant_queue() grants to queues';
 
 CREATE FUNCTION tq_internal.arg_queues(task_queue_id text) RETURNS text LANGUAGE plpgsql AS $$
@@ -153,7 +161,7 @@ BEGIN
 		FROM tq_internal.scope_of_access s WHERE access = ANY (s.accesses);
 	IF scopes IS NULL THEN
 		RAISE EXCEPTION 'invalid access "%"', tq_internal.clip(access)
-			USING ERRCODE = 'TQ400', DETAIL = 'There is no access of that name.', HINT = 'Give produce, work, read, manage, join or depend.';
+			USING ERRCODE = 'TQ400', DETAIL = 'There is no access of that name.', HINT = 'Give produce, work, read, manage, join, depend or unique.';
 	END IF;
 	RETURN scopes;
 END
@@ -172,7 +180,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS
-	'grant a role the scopes to produce, work, read, manage, join or depend in a queue, or in all whose names begin like that when it ends in a star';
+	'grant a role the scopes to produce, work, read, manage, join, depend or unique in a queue, or in all whose names begin like that when it ends in a star';
 
 CREATE FUNCTION tq.revoke_queue(role regrole, task_queue_id text, access text) RETURNS void
 	LANGUAGE tq_operate AS $$

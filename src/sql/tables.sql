@@ -328,6 +328,8 @@ CREATE TABLE tq_internal.activation (
 	since timestamptz NOT NULL,
 	swept timestamptz				-- when rows that nothing refers to were last looked for
 );
+-- It has no key, for which first calls would wait for each other.
+ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
 COMMENT ON TABLE tq_internal.activation IS 'since when this database is in use: empty until a function of tq that may change something is called, and in a copy';
 
 CREATE TABLE tq_internal.dead_letter (

@@ -162,7 +162,7 @@ CREATE TYPE tq.task_entry AS (task_id tq.slugid, status jsonb, task jsonb);
 COMMENT ON TYPE tq.task_entry IS 'row of list_task_group() and list_dependent_tasks()';
 COMMENT ON COLUMN tq.task_entry.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.task_entry.status IS 'its status';
-COMMENT ON COLUMN tq.task_entry.task IS 'its definition';
+COMMENT ON COLUMN tq.task_entry.task IS 'its definition; NULL for a caller that may not get the task';
 CREATE TYPE tq.resolution AS (task_id tq.slugid, run_id int, outcome text);
 COMMENT ON TYPE tq.resolution IS 'row of resolve(): the outcome for one run';
 COMMENT ON COLUMN tq.resolution.task_id IS 'id of the task';

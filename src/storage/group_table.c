@@ -21,32 +21,29 @@
  *
  * Groups are locked with advisory locks that last until the end of the
  * transaction.  The server's lock table is finite, so a transaction that joins
- * very many groups takes a single lock on all groups instead of one lock each:
+ * very many groups locks the rows of the groups instead:
  *
- *							the group		all groups
+ *							advisory lock	row
  *	join					Share			-
- *	join, with own tasks	Share			RowExclusive, before any group
- *	create an own task		Exclusive		RowExclusive, before any group
- *	seal					Exclusive		RowExclusive
- *	join very many			-				Share, before any row
- *	the same, with own tasks -				ShareRowExclusive, the same
+ *	create an own task		Exclusive		-
+ *	seal					Exclusive		FOR UPDATE
+ *	join very many			-				FOR KEY SHARE, or inserted
  *
  * The creation of an own task locks the group only in a call that also joins
- * groups (create.c).
+ * groups, and not very many of them (create.c).
  *
  * Why a join and a seal still exclude each other: the seal holds the group in
- * Exclusive mode, which conflicts with joins that hold it in Share mode.  It
- * also holds all groups in RowExclusive mode, which conflicts with joins that
- * hold all groups in Share or ShareRowExclusive mode.  Joins do not exclude
- * each other, whichever locks they take, except for two that also create own
- * tasks.
+ * Exclusive mode, which conflicts with joins that hold it in Share mode, and its
+ * row FOR UPDATE, which conflicts with joins that hold that FOR KEY SHARE or have
+ * inserted it.  A session of either kind reads the row again when it has the
+ * lock.  Joins do not exclude each other, whichever locks they take, nor does a
+ * join that prolongs the group.  A transaction locks only groups that it joins
+ * or seals, so it holds up no others.
  *
- * Why there is no deadlock: when a call locks all groups, it holds only the
- * names of queues and policies, which every call interns first, and afterwards
- * it waits for no lock on a group.  A call that locks groups one by one does
- * so in order of their ids, which is also the order in which it writes their
- * rows.  A seal never waits for one of its two locks while it holds the other.
- * Transactions of several calls can deadlock with each other; the server then
+ * Why there is no deadlock: a call locks groups in order of their ids, which is
+ * also the order in which it writes and locks their rows.  Transactions of
+ * several calls can deadlock with each other, and so can two calls that join
+ * very many groups and create own tasks of each other's groups; the server then
  * aborts one of them.
  */
 #include "postgres.h"
@@ -64,7 +61,6 @@
 
 /* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */
 #define TQ_LOCK_CLASS_GROUP 7417
-#define TQ_LOCK_CLASS_ALL_GROUPS 7419
 
 /* The maximum number of groups that a joining transaction locks one by one. */
 #define GROUPS_LOCKED_MAX 100
@@ -86,6 +82,13 @@ static TqStatement insert_group = TQ_STATEMENT(
 static TqStatement prolong = TQ_STATEMENT(
 	"UPDATE tq_internal.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
 	INT8OID, TIMESTAMPTZOID);
+
+static TqStatement share_row = TQ_STATEMENT(
+	"SELECT 1 FROM tq_internal.task_group WHERE id = $1 FOR KEY SHARE",
+	INT8OID);
+
+static TqStatement lock_row = TQ_STATEMENT(
+	"SELECT 1 FROM tq_internal.task_group WHERE id = $1 FOR UPDATE", INT8OID);
 
 static TqStatement set_sealed = TQ_STATEMENT(
 	"UPDATE tq_internal.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
@@ -203,33 +206,6 @@ tag_of_group(const TqSlug *slug)
 	return tag;
 }
 
-static LOCKTAG
-tag_of_all_groups(void)
-{
-	LOCKTAG tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_ALL_GROUPS);
-	return tag;
-}
-
-static void
-group_lock(LOCKTAG tag, LOCKMODE mode)
-{
-	(void) LockAcquire(&tag, mode, false, false);
-}
-
-static bool
-group_try_lock(LOCKTAG tag, LOCKMODE mode)
-{
-	return LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL;
-}
-
-static void
-group_unlock(LOCKTAG tag, LOCKMODE mode)
-{
-	(void) LockRelease(&tag, mode, false);
-}
-
 /*
  * Returns the number of groups that this transaction has locked one by one,
  * including `more` that it is about to lock.  Locks that were released by a
@@ -250,54 +226,34 @@ count_locked(int more)
 }
 
 /*
- * Prepares the locks of a call that joins `joined` groups and creates `own`
- * own tasks.  Returns true if it has locked all groups; if false, the caller
- * must lock each of the groups, in order of their ids.
+ * Returns whether the transaction may take advisory locks of n more groups.  If
+ * not, it locks their rows.
  */
 bool
-tq_groups_lock_to_join(int joined, int own)
+tq_groups_fit_locks(int n)
 {
-	if (count_locked(Min(joined + own, GROUPS_LOCKED_MAX + 1)) >
-		GROUPS_LOCKED_MAX)
-	{
-		group_lock(tag_of_all_groups(),
-				   own > 0 ? ShareRowExclusiveLock : ShareLock);
-		return true;
-	}
-	if (own > 0)
-		group_lock(tag_of_all_groups(), RowExclusiveLock);
-	return false;
+	return count_locked(Min(n, GROUPS_LOCKED_MAX + 1)) <= GROUPS_LOCKED_MAX;
 }
 
-/* Locks one of the groups of a call that locks them one by one. */
+/* Takes the advisory lock of a group. */
 void
 tq_group_lock(const TqSlug *slug, bool exclusive)
 {
-	group_lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
+	LOCKTAG tag = tag_of_group(slug);
+
+	(void) LockAcquire(&tag, exclusive ? ExclusiveLock : ShareLock, false,
+					   false);
 }
 
 /*
- * Takes both locks of a group that is to be sealed, without holding one while
- * waiting for the other.
+ * Locks the row of a group, against seals or, exclusively, against joins.  The
+ * caller reads the row again.  Returns false if it has been deleted.
  */
-void
-tq_group_lock_to_seal(const TqSlug *slug)
+bool
+tq_group_lock_row(int64 id, bool exclusive)
 {
-	LOCKTAG group = tag_of_group(slug);
-	LOCKTAG all = tag_of_all_groups();
-
-	for (;;)
-	{
-		group_lock(all, RowExclusiveLock);
-		if (group_try_lock(group, ExclusiveLock))
-			return;
-		group_unlock(all, RowExclusiveLock);
-		group_lock(group, ExclusiveLock);
-		if (group_try_lock(all, RowExclusiveLock))
-			return;
-		group_unlock(group, ExclusiveLock);
-		CHECK_FOR_INTERRUPTS();
-	}
+	return tq_spi_run(exclusive ? &lock_row : &share_row,
+					  TQ_VALUES(Int64GetDatum(id)), NULL) > 0;
 }
 
 /* ---- rows ---- */

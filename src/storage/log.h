@@ -103,6 +103,7 @@ extern bool tq_message_is_unpublished(Datum upto);
 #define TQ_SEGMENTS 6 /* segments of the message log */
 
 extern int tq_segment_current(TimestampTz *since);
+extern void tq_log_set_back(TimestampTz now);
 extern void tq_segment_switch(int segment, TimestampTz now);
 extern bool tq_segment_is_empty(int segment);
 extern bool tq_segment_try_lock(int segment);

@@ -34,6 +34,17 @@ static TqStatement switch_to = TQ_STATEMENT(
 	"UPDATE tq_internal.log_segment SET since = $2 WHERE segment = $1",
 	INT2OID, TIMESTAMPTZOID);
 
+static TqStatement set_ticks_back = TQ_STATEMENT(
+	"UPDATE tq_internal.tick SET published = $1 WHERE published > $1",
+	TIMESTAMPTZOID);
+
+/* The order in which segments were switched to stays. */
+static TqStatement set_back = TQ_STATEMENT(
+	"UPDATE tq_internal.log_segment AS s SET since = $1 - x.n * interval '1 us'"
+	" FROM (SELECT segment, row_number() OVER (ORDER BY since DESC, segment) - 1 AS n"
+	" FROM tq_internal.log_segment WHERE since > $1) AS x WHERE s.segment = x.segment",
+	TIMESTAMPTZOID);
+
 #define TRUNCATE(segment)                                                     \
 	TQ_STATEMENT("TRUNCATE tq_internal.message_" segment                      \
 				 ", tq_internal.tick_" segment,                               \
@@ -102,6 +113,17 @@ tq_segment_switch(int segment, TimestampTz now)
 	Datum values[2] = {Int16GetDatum(segment), TimestampTzGetDatum(now)};
 
 	tq_spi_run(&switch_to, values, NULL);
+}
+
+/*
+ * Sets back to now the times of publications, and from which segments were
+ * written to, that are later, as a clock left them that was ahead.
+ */
+void
+tq_log_set_back(TimestampTz now)
+{
+	tq_spi_run(&set_ticks_back, TQ_VALUES(TimestampTzGetDatum(now)), NULL);
+	tq_spi_run(&set_back, TQ_VALUES(TimestampTzGetDatum(now)), NULL);
 }
 
 static bool

@@ -654,9 +654,9 @@ typedef struct TqMember
 	int64 id;
 } TqMember;
 
-extern bool tq_groups_lock_to_join(int joined, int own);
+extern bool tq_groups_fit_locks(int n);
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
-extern void tq_group_lock_to_seal(const TqSlug *slug);
+extern bool tq_group_lock_row(int64 id, bool exclusive);
 extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
 extern bool tq_group_read_slug(int64 id, Snapshot snapshot, TqSlug *slug);
 extern int64 tq_group_number_of(const TqSlug *slug, Snapshot snapshot);

@@ -165,15 +165,16 @@ SELECT pg_temp.create('up', '{"taskQueueId": "test/up", "$group": "mine"}'), pg_
 SELECT pg_temp.take('up'), pg_temp.report('up', 'failed'), pg_temp.report('near', 'canceled') \g /dev/null
 SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine')]), 'ALLOW', '2.20 the group is enough for its own tasks');
 SELECT pg_temp.report('down', 'canceled') \g /dev/null
-SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine')]), 'TQ403', '2.20 not for those of another');
-SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine'), 'queue:rerun-task-in-queue:test/down']), 'ALLOW', '2.20 which need those of rerun_task');
-SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'TQ403', '2.4 downstream: each dependent needs them');
+SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine')]), 'ALLOW', '2.20 and for none of another');
+SELECT is(pg_temp.state('down'), 'exception', '2.4 (8) which stays as it is');
+SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine'), 'queue:rerun-task-in-queue:test/down']), 'ALLOW', '2.20 with those of rerun_task, they are repaired');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'ALLOW', '2.4 downstream: dependents without them stay');
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up,queue:rerun-task-in-queue:test/down}'), 'ALLOW', '2.4 downstream: with all of them');
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'ALLOW', '2.4 without downstream the task is enough');
 SELECT pg_temp.create('up2', '{"taskQueueId": "test/up2", "$group": "mine2"}'), pg_temp.create('down2', '{"taskQueueId": "test/down2", "$deps": ["up2"], "$group": "theirs2"}') \g /dev/null
 SELECT pg_temp.take('up2'), pg_temp.report('up2', 'failed') \g /dev/null
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up2')), '{queue:rerun-task-in-queue:test/up2}'), 'ALLOW', '2.4 downstream: not for one that waits as before');
-SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, ''5 days'', true)', pg_temp.id('up2')), '{queue:rerun-task-in-queue:test/up2}'), 'TQ403', '2.4 downstream: but for its new deadline');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, ''5 days'', true)', pg_temp.id('up2')), '{queue:rerun-task-in-queue:test/up2}'), 'ALLOW', '2.4 downstream: it gets no new deadline');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.create_artifact('<missing>', 0, 'x', jsonb_build_object('storageType', 'reference', 'url', 'https://example.com/', 'contentType', 'a/b', 'expires', now()))$$), '{}'),
 	'TQ400', '2.15 no such task: bad input before forbidden');
 SELECT is(pg_temp.attempt($$SELECT tq.enqueue('test/q', retries => 50)$$, '{}'), 'TQ400', '2.1 bad input before forbidden');
@@ -281,10 +282,10 @@ FROM (VALUES ('producer', '{cancel_task,rerun_task,skip_task,delete_task,purge,c
 -- Rights to the queues test/*: what they allow there, and nothing elsewhere.
 CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
-	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks}'),
-	('work', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
-	('read', '{status,task,tasks,result,why,task_queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,list_workers,get_worker}'),
-	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,pause_queue,resume_queue}');
+	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_mermaid,group_gantt,report_html,seal_task_group,on_group_resolved,cancel_group_callbacks,get_artifact,get_latest_artifact,list_artifacts,list_latest_artifacts,artifact_info,latest_artifact_info}'),
+	('work', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker,get_artifact,get_latest_artifact,list_artifacts,list_latest_artifacts,artifact_info,latest_artifact_info}'),
+	('read', '{status,task,tasks,result,why,task_queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,list_workers,get_worker,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_mermaid,group_gantt,report_html,get_artifact,list_artifacts,artifact_info}'),
+	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,pause_queue,resume_queue,get_task_group,list_task_group,seal_task_group,cancel_task_group,retry_task_group,change_task_group_priority,get_artifact}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM tq.grant_queue('scoped', queues, access);

@@ -108,6 +108,78 @@ SELECT is(replace(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, 
 	'TQ400 missingTaskDependencies: [T]; expiringTaskDependencies: [].', 'add_dependencies') FROM unnest(ARRAY[:'vault', :'nowhere']) AS r;
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, ARRAY[tq.enqueue(''mine/other'')]) ->> ''state''', :'waiting')), 'unscheduled', 'add_dependencies: a task of its own');
 
+-- A team follows, seals, repairs and cancels the groups that its queues began; another one does not learn that they exist.
+CREATE ROLE operator;
+CREATE ROLE onlooker;
+SELECT tq.grant_queue('operator', 'bank/*', 'manage') \g /dev/null
+SELECT tq.grant_queue('onlooker', 'mine/*', a) FROM unnest('{produce,read,manage}'::text[]) AS a \g /dev/null
+SELECT tq.slugid() AS ours \gset
+SELECT tq.enqueue('bank/q', task_group_id => :'ours', payload => '{"a": "secret"}') AS first \gset
+SELECT is(pg_temp.call_as('operator', 'SELECT ' || replace(call, 'G', quote_literal(:'ours'))), gets, 'a team: ' || call) FROM (VALUES
+	($$tq.get_task_group(G) ? 'sealed'$$, 'false'), ($$count(*) FROM tq.list_task_group(G) WHERE task #>> '{payload,a}' = 'secret'$$, '1'),
+	($$pending FROM tq.group_progress(G)$$, '1'),
+	($$tq.change_task_group_priority(G, 'high') IS NOT NULL$$, 'true'), ($$tq.seal_task_group(G) ? 'sealed'$$, 'true'),
+	($$tq.cancel_task_group(G) ->> 'cancelledCount'$$, '1'), ($$tq.retry_task_group(G, reasons => '{canceled}')$$, '1')) AS v (call, gets);
+SELECT is(replace(pg_temp.call_as('onlooker', format(call, :'ours')), :'ours', 'G'), replace(pg_temp.call_as('onlooker', format(call, :'nowhere')), :'nowhere', 'G'), 'another team: ' || call)
+FROM unnest(ARRAY[$$SELECT tq.get_task_group(%L)$$, $$SELECT count(*) FROM tq.list_task_group(%L)$$, $$SELECT tq.group_progress(%L)$$, $$SELECT tq.group_tree(%L)$$,
+	$$SELECT tq.on_group_resolved(%L, 'mine/q')$$, $$SELECT tq.cancel_group_callbacks(%L)$$]) AS call;
+SELECT matches(pg_temp.call_as('onlooker', format(call, :'ours')), '^TQ403 .*-task-group', 'another team may not: ' || call)
+FROM unnest(ARRAY['SELECT tq.seal_task_group(%L)', 'SELECT tq.cancel_task_group(%L)', 'SELECT tq.retry_task_group(%L)', 'SELECT tq.change_task_group_priority(%L, ''high'')']) AS call;
+-- A list shows the definitions of tasks only to those who may get them.
+GRANT tq_producer TO onlooker;
+SELECT is(pg_temp.call_as('onlooker', format('SELECT (status ->> ''taskQueueId'') || coalesce(task::text, '' NULL'') FROM tq.list_task_group(%L)', :'ours')), 'bank/q NULL', 'a list without the right to get tasks');
+REVOKE tq_producer FROM onlooker;
+-- Artifacts of its tasks, and of no others.
+INSERT INTO tq_internal.artifact (task, run_id, name, storage_type, content_type, details, expires, present)
+	SELECT id, 0, 'public/a', 6, 'text/plain', '{"content": "x"}', now() + interval '1 hour', true FROM tq_internal.task WHERE task_id = :'vault';
+SELECT is(pg_temp.call_as('operator', format('SELECT tq.get_artifact(%L, 0, ''public/a'') IS NOT NULL', :'vault')), 'true', 'the artifacts of its tasks');
+SELECT is(pg_temp.call_as('operator', format('SELECT count(*) FROM tq.list_artifacts(%L, 0)', :'vault')), '1', 'and a list of them');
+SELECT is(replace(pg_temp.call_as('onlooker', format(call, :'vault')), :'vault', 'T'), replace(pg_temp.call_as('onlooker', format(call, :'nowhere')), :'nowhere', 'T'), 'another team: ' || call)
+FROM unnest(ARRAY['SELECT tq.get_artifact(%L, 0, ''public/a'')', 'SELECT tq.get_latest_artifact(%L, ''public/a'')', 'SELECT count(*) FROM tq.list_artifacts(%L, 0)', 'SELECT tq.artifact_info(%L, 0, ''public/a'')']) AS call;
+
+-- A repair leaves the tasks of others as they are, and they do not keep it from its own.
+SELECT tq.grant_queue('spy', 'bank/*', 'depend') \g /dev/null
+SELECT tq.slugid() AS mended, tq.slugid() AS below \gset
+SELECT tq.enqueue('bank/q', task_group_id => :'mended', retries => 0) AS base \gset
+SELECT tq.enqueue('bank/q', dependencies => ARRAY[:'base']::tq.slugid[]) AS own_dependent \gset
+SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[])', :'below', :'base')) \g /dev/null
+SELECT tq.enqueue('bank/q', dependencies => ARRAY[:'below']::tq.slugid[]) AS behind \gset
+CREATE FUNCTION pg_temp.break(base text, VARIADIC others text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM tq.claim_task(base::tq.slugid, (tq.status(base::tq.slugid) #>> '{runs,-1,runId}')::int, 'g', 'w');
+	PERFORM tq.report_failed(base::tq.slugid, (tq.status(base::tq.slugid) #>> '{runs,-1,runId}')::int);
+	PERFORM tq.cancel_task(o::tq.slugid) FROM unnest(others) AS o;
+END $$;
+SELECT pg_temp.break(:'base', :'own_dependent', :'below', :'behind') \g /dev/null
+SELECT is(pg_temp.call_as('operator', format('SELECT tq.rerun_task(%L, downstream => true) ->> ''state''', :'base')), 'pending', 'rerun_task with downstream');
+SELECT is(concat_ws(', ', pg_temp.state_of(:'own_dependent'), pg_temp.state_of(:'below'), pg_temp.state_of(:'behind')), 'unscheduled canceled, exception canceled, exception canceled',
+	'its own dependent waits again; that of another team stays, and what is behind that');
+SELECT pg_temp.break(:'base', :'own_dependent') \g /dev/null
+SELECT is(pg_temp.call_as('operator', format('SELECT tq.retry_task_group(%L)', :'mended')), '2', 'retry_task_group');
+SELECT is(concat_ws(', ', pg_temp.state_of(:'own_dependent'), pg_temp.state_of(:'below')), 'unscheduled canceled, exception canceled', 'the same');
+SELECT is(pg_temp.call_as('operator', format('SELECT tq.retry_task_group(%L, deadline => ''5 days'')', :'mended')), '0', 'nothing is left to repair');
+SELECT is((tq.status(:'below') ->> 'deadline')::timestamptz < now() + interval '2 days', true, 'nor does the other one get another deadline');
+SELECT tq.revoke_queue('spy', 'bank/*', 'depend') \g /dev/null
+
+-- A key of the database needs the right to all queues, since it holds up creations in all.
+SELECT pg_temp.call_as('bank', format('SELECT tq.enqueue(''bank/q'', policy => ''{"uniqueKey": "k", "uniqueScope": "database"}'')')) AS unique_all \gset
+SELECT is(:'unique_all'::text, 'TQ403 The call requires queue:unique-in-queue:*.', 'policy 11.1: a key of the database');
+SELECT tq.grant_queue('bank', 'bank/*', 'unique') \g /dev/null
+SELECT is(pg_temp.call_as('bank', c), :'unique_all', 'with the right for some queues: ' || c) FROM unnest(ARRAY[
+	$$SELECT tq.enqueue('bank/q', policy => '{"uniqueKey": "k", "uniqueScope": "database"}')$$,
+	$$SELECT tq.enqueue_tasks('bank/q', '{"{}"}', policy => '{"uniqueKey": "k", "uniqueScope": "database", "onConflict": "replace"}')$$,
+	$$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', tq.slugid(), 'task',
+		pg_temp.def('x', '{"taskQueueId": "bank/q", "policy": {"uniqueKey": "k", "uniqueScope": "database"}}') - 'schedulerId')))$$]) AS c;
+SELECT is(length(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/q', policy => '{"uniqueKey": "k"}')$$)), 22, 'a key of its own queue');
+SELECT is(length(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/q', policy => '{"uniqueScope": "database"}')$$)), 22, 'no key');
+SELECT tq.set_queue('bank/u', '{"policy": {"uniqueScope": "database"}}') \g /dev/null
+SELECT is(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/u', policy => '{"uniqueKey": "k"}')$$), :'unique_all', 'by the default of the queue');
+SELECT tq.grant_queue('bank', '*', 'unique') \g /dev/null
+SELECT is(length(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/u', policy => '{"uniqueKey": "k"}')$$)), 22, 'with the right for all queues');
+SELECT tq.revoke_queue('bank', '*', 'unique'), tq.revoke_queue('bank', 'bank/*', 'unique'), tq.grant_queue('bank', '*', 'produce') \g /dev/null
+SELECT is(length(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/u', policy => '{"uniqueKey": "k"}')$$)), 22, 'a producer of all queues');
+SELECT tq.revoke_queue('bank', '*', 'produce') \g /dev/null
+
 -- Rights are rows: each is revoked by itself.
 SELECT tq.grant_queue('spy', 'mine/*', 'work') \g /dev/null
 SELECT tq.revoke_queue('spy', 'mine/*', 'work'), tq.revoke_queue('spy', 'mine/*', 'manage') \g /dev/null

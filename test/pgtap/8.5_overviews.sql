@@ -195,12 +195,15 @@ SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '8.5 hea
 
 -- health
 SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
-	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay', '8.5 health: its checks');
+	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock', '8.5 health: its checks');
 SELECT is((SELECT count(*) FROM tq.health() WHERE ok IS NULL OR detail IS NULL OR (hint IS NULL) <> ok), 0::bigint, '8.5 health: a hint where it is not ok');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5 health: nothing is pending for long');
 SET tq.clock_offset = '2 hours';
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), false, '8.5 health: a run that is pending for long');
+SET tq.clock_offset = '-2 hours';
+SELECT matches((SELECT concat_ws('; ', ok, detail, hint) FROM tq.health() WHERE name = 'clock'), '^f; the message log is ahead of it by 0[12]:\d\d:\d\d; it was set back', '8.5 health: a clock that was set back');
 RESET tq.clock_offset;
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'clock'), true, '8.5 health: one that was not');
 
 -- in psql a row has at most 120 columns, lines and margins between them included
 SET tq.clock_offset = '5 hours';

@@ -94,6 +94,43 @@ SELECT pg_temp.report('h1', 'failed');
 SELECT is(pg_temp.next('test/s'), '', '11.2 fails again');
 SELECT lives_ok($$SELECT tq.delete_task(pg_temp.id('h1'))$$, '11.2 or is deleted');
 SELECT is(pg_temp.next('test/s'), 'h2', '11.2 then the next one goes on');
+SELECT pg_temp.report('h2', 'completed') \g /dev/null
+-- each end of a task that was admitted, and what becomes of the next one
+CREATE FUNCTION pg_temp.held(key text, act text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_temp.serial(key || '1', key, '{}', '{"serialOnFailure": "hold", "retries": 0}'), pg_temp.serial(key || '2', key), pg_temp.serial(key || '3', key);
+	PERFORM pg_temp.pass();
+	EXECUTE format(act, key || '1');
+	PERFORM pg_temp.pass();
+	RETURN coalesce(nullif(pg_temp.claims('test/s', 10), ''), 'none');
+END $$;
+SELECT is(pg_temp.held(key, act), gets, format('11.2 (4) hold: %s: %s', act, gets)) FROM (VALUES
+	('ea', 'SELECT pg_temp.work(%L, ''completed'')', 'ea2'), ('eb', 'SELECT pg_temp.work(%L, ''failed'')', 'none'),
+	('ec', 'SELECT pg_temp.work(%L, ''malformed-payload'')', 'none'), ('ed', 'SELECT pg_temp.work(%L, ''worker-shutdown'')', 'none'),
+	('ee', 'SELECT tq.skip_task(pg_temp.id(%L))', 'ee2'), ('ef', 'SELECT tq.cancel_task(pg_temp.id(%L))', 'ef2'),
+	('eg', 'SELECT pg_temp.take(%1$L), tq.cancel_task(pg_temp.id(%1$L))', 'eg2'), ('eh', 'SELECT tq.delete_task(pg_temp.id(%L))', 'eh2'),
+	('ei', 'SELECT pg_temp.work(%1$L, ''failed''), tq.rerun_task(pg_temp.id(%1$L)), pg_temp.pass(), tq.cancel_task(pg_temp.id(%1$L))', 'ei2'),
+	('ej', 'SELECT pg_temp.work(%1$L, ''failed''), pg_temp.pass(), tq.cancel_task(pg_temp.id(left(%1$L, 2) || ''2'')), tq.delete_task(pg_temp.id(%1$L))', 'ej3'),
+	('ek', 'SELECT pg_temp.work(%1$L, ''failed''), pg_temp.pass(), tq.skip_task(pg_temp.id(left(%1$L, 2) || ''2'')), tq.rerun_task(pg_temp.id(%1$L)), pg_temp.pass(), pg_temp.work(%1$L, ''completed'')', 'ek3')
+	) AS v (key, act, gets);
+-- retention leaves the one about which a decision is due, and what nothing waits for goes
+CREATE FUNCTION pg_temp.stays(name text) RETURNS bool LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM tq_internal.task WHERE task_id = pg_temp.id(name)) $$;
+SELECT tq.enqueue('test/s', task_id => pg_temp.id(n), deadline => d, policy => '{"serialKey": "r", "serialOnFailure": "hold", "retries": 0, "retainFailed": "1 hour"}')
+FROM (VALUES ('r1', interval '1 day'), ('r2', '4 days')) AS v (n, d) \g /dev/null
+SELECT tq.enqueue('test/s', task_id => pg_temp.id('given'), deadline => '1 day', expires => '25 hours', policy => '{"serialKey": "g", "serialOnFailure": "hold", "retries": 0}'),
+	tq.enqueue('test/s', task_id => pg_temp.id('behind'), name => 'behind', deadline => '4 days', policy => '{"serialKey": "g"}') \g /dev/null
+SELECT pg_temp.pass() \g /dev/null
+SELECT pg_temp.work('r1', 'failed'), pg_temp.work('given', 'failed') \g /dev/null
+SELECT pg_temp.pass('3 hours') \g /dev/null
+SELECT ok(pg_temp.stays('r1'), '11.2 (4) retention leaves a task that keeps its key from others');
+SELECT pg_temp.pass(i) FROM unnest('{27 hours,28 hours,3 days,73 hours}'::interval[]) AS i \g /dev/null
+SELECT ok(pg_temp.stays('r1'), '11.2 (4) also when it has expired');
+SELECT is(pg_temp.look('r2') ~ '^pending', true, '11.2 (4) the other one waits');
+SELECT ok(NOT pg_temp.stays('given'), '11.2 (4) an expiry that was given counts');
+SELECT is(pg_temp.claims('test/s', 10), 'behind', '11.2 (4) and lets the next one go on');
+SELECT pg_temp.pass(i) FROM unnest('{97 hours,98 hours,99 hours,100 hours}'::interval[]) AS i \g /dev/null
+SELECT ok(NOT pg_temp.stays('r1'), '11.2 (4) it goes when nothing waits for its key');
+RESET tq.clock_offset;
 
 -- concurrencyKey
 SELECT lives_ok($$SELECT pg_temp.keyed('n' || n, 'x') FROM generate_series(1, 3) AS n$$, '11.3 without settings');

@@ -1239,7 +1239,8 @@ sub is_open
 sub does_hold
 {
 	my ($t) = @_;
-	return (policy_of($t->{def})->{serialOnFailure} // 'continue') eq 'hold' && state_of($t) ne 'completed';
+	return (policy_of($t->{def})->{serialOnFailure} // 'continue') eq 'hold' && state_of($t) ne 'completed'
+	  && (last_run($t)->{reasonResolved} // '') ne 'canceled';
 }
 
 # Does this task hold its serial key, having passed before?

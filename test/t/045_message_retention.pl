@@ -71,6 +71,13 @@ for (1 .. 100)
 like($stderr, qr/WARNING:  messages that subscription "gone" had not read were dropped\nDETAIL:  .*\nHINT:  /, 'upkeep() warns its caller');
 unlike($stderr, qr/"acked"/, 'but not of one that has acknowledged all');
 
+# After a clock that was ahead is set back.
+$node->safe_psql($db, q{SELECT tq.unsubscribe(name) FROM tq.subscription_overview});
+$node->safe_psql($db, q{SET tq.clock_offset = '1 day'; SELECT tq.enqueue('p/w'); SELECT tq.upkeep(); SELECT tq.upkeep()});
+create_until('what was written by a clock that was ahead goes, too',
+	q{SELECT min(published) BETWEEN now() - interval '2 s' AND now() + interval '1 s' FROM tq.messages()});
+create_until('and no time of the log is ahead', q{SELECT ok FROM tq.health() WHERE name = 'clock'});
+
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR/, 'nothing crashed or failed');
 $node->stop;
 done_testing();

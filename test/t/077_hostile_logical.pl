@@ -72,6 +72,46 @@ $copy->safe_psql('postgres', 'CREATE EXTENSION tq');
 my $beside = enqueue($copy, 'postgres', "deadline => '300 ms'");
 ok(wait_state($copy, 'postgres', $beside, 'exception'), 'a healthy task beside is served');
 cmp_ok(lateness($copy, 'postgres', $beside, 0, "(s ->> 'deadline')::timestamptz"), '<', 5, 'in time');
+# What the owner of a database may do to it stops no step of maintenance: each
+# time, days later, all of them find something to do.
+$source->append_conf('postgresql.conf', 'allow_in_place_tablespaces = on') if $source->safe_psql($db, 'SHOW server_version_num') >= 150000;
+$source->reload;
+my $each_table = sub { return join '; ', map { sprintf $_[0], $_ } split /\n/, $source->safe_psql($db,
+	"SELECT oid::regclass FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND relkind = 'r' ORDER BY 1") };
+my $days = 0;
+foreach my $act (
+	[ 'a publication for all tables' => 'CREATE PUBLICATION everything FOR ALL TABLES' ],
+	[ 'an event trigger' => 'CREATE FUNCTION public.noted() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM count(*) FROM pg_event_trigger_ddl_commands(); END $$;'
+		. 'CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION public.noted()' ],
+	[ 'default privileges' => 'CREATE ROLE stranger; ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO stranger' ],
+	[ 'row security' => $each_table->('ALTER TABLE %s ENABLE ROW LEVEL SECURITY') ],
+	[ 'VACUUM FULL' => 'VACUUM FULL' ],
+	[ 'REINDEX' => "REINDEX DATABASE $db" ],
+	[ 'CLUSTER' => 'CLUSTER tq_internal.task USING task_pkey; CLUSTER tq_internal.run USING run_pkey' ],
+	[ 'a tablespace' => "CREATE TABLESPACE elsewhere LOCATION ''; ALTER TABLE tq_internal.task SET TABLESPACE elsewhere; ALTER TABLE tq_internal.tick_0 SET TABLESPACE elsewhere" ],
+	[ 'no autovacuum' => $each_table->('ALTER TABLE %s SET (autovacuum_enabled = off)') ])
+{
+	my ($what, $statements) = @$act;
+	my ($out, $stderr);
+
+	$source->psql($db, $_, on_error_die => 1) foreach split /;\s*(?![^\$]*END \$\$)/, $statements;
+	$days += 3;
+	$source->psql($db, qq{
+		SET tq.clock_offset = '$days days';
+		SELECT tq.upkeep();
+		SELECT tq.set_queue('p/set-$days', '{"concurrentLimit": 1}');
+		SELECT tq.enqueue('p/first-$days', deadline => '1 minute', expires => '1 hour', policy => '{"serialKey": "k", "retainFailed": 60}');
+		SELECT tq.enqueue('p/later-$days', delay => '1 minute', deadline => '2 days', policy => '{"deadLetter": true, "pendingTimeout": 60}');
+		SET tq.clock_offset = '@{[ $days + 1 ]} days';
+		SELECT tq.upkeep();
+		SET tq.clock_offset = '@{[ $days + 2 ]} days';
+		SELECT step, tasks FROM tq.upkeep()}, stdout => \$out, stderr => \$stderr, on_error_die => 1);
+	is($stderr, '', "$what: no step fails");
+	like($out, qr/^$_\|[1-9]/m, "$what: step $_") foreach ('publish');
+}
+is($source->safe_psql($db, q{SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY 1) FROM pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace
+	AND c.relkind = 'r' AND c.relname !~ '^message_' AND c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)}),
+	'', 'every table whose rows are changed has a replica identity');
 unlike(slurp_file($_->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed') foreach $source, $copy;
 $_->stop foreach $copy, $source;
 
