@@ -49,10 +49,11 @@ CALL tq.wait_for_task(pg_temp.id('two'), '0');
 CALL tq.wait_for_task(pg_temp.id('other'), '0');
 CALL tq.wait_for_task(pg_temp.id('nobody'), '0');
 CALL tq.wait_for_task_group(pg_temp.id('two'), '0');
+CALL tq.wait_for_task_group(pg_temp.id('other'), '0');
 RESET ROLE;
-SELECT tq.grant_scopes('regress_tq_shop', ARRAY['queue:list-task-group:' || pg_temp.id('two')]);
+SELECT tq.grant_scopes('regress_tq_shop', ARRAY['queue:list-task-group:' || pg_temp.id('other')]);
 SET ROLE regress_tq_clerk;
-CALL tq.wait_for_task_group(pg_temp.id('two'), '0');
+CALL tq.wait_for_task_group(pg_temp.id('other'), '0');
 RESET ROLE;
 
 -- Those that change many tasks
