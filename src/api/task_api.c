@@ -75,8 +75,12 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	tq_require_create(&definition, 1, !define);
 	now = tq_clock_now();
 	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, now);
-	if (tq_slug_compare(task_id, &definition.named.task.task_id) != 0)
-		tq_require_read("status", &definition.named.task.task_id);
+	if (tq_slug_compare(task_id, &definition.named.task.task_id) != 0 &&
+		!tq_may_read("status", &definition.named.task.task_id,
+					 definition.named.queue_name))
+		tq_access_require(
+			tq_need("queue:status:%s",
+					tq_slug_text(&definition.named.task.task_id)));
 	status = tq_spi_keep(status_of_created(&definition, now));
 	tq_audit_client(fcinfo);
 	tq_call_end();
@@ -824,8 +828,8 @@ put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
 }
 
 /*
- * Begins a list about the tasks of the argument "task_ids", to each of which
- * the caller needs that right, and returns it.
+ * Begins a list about the tasks of the argument "task_ids", and returns those
+ * to which the caller has that right.
  */
 static TqSlug *
 begin_list(FunctionCallInfo fcinfo, const char *right, int *n)
@@ -836,7 +840,7 @@ begin_list(FunctionCallInfo fcinfo, const char *right, int *n)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	slugs = tq_slugs_of_array(array, "task_ids", n);
-	tq_require_read_all(right, slugs, *n);
+	*n = tq_keep_read(right, slugs, *n);
 	return slugs;
 }
 
@@ -876,6 +880,22 @@ tq_tasks(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* Removes tasks whose status the caller may not see; returns how many are left. */
+static int
+keep_seen(TqTaskDefinition *tasks, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqNamedTask *named = &tasks[i].named;
+
+		if (tq_may_read("status", &named->task.task_id, named->queue_name))
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
 /*
  * Adds rows of (task_id, status, task); the definition of a task that the caller
  * may not get is NULL.
@@ -903,7 +923,8 @@ tq_put_entries(ReturnSetInfo *rsinfo, const TqTaskDefinition *tasks, int n)
 
 /*
  * list_dependent_tasks(task_id slugid, after slugid, max int) -> (task_id,
- * status, task)
+ * status, task); by a right to the queue of the task, only those of its
+ * dependents that the caller may see
  */
 Datum
 tq_list_dependent_tasks(PG_FUNCTION_ARGS)
@@ -911,18 +932,32 @@ tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	TqSlug after = tq_arg_after(fcinfo, 1);
 	int max = tq_arg_max(fcinfo, 2);
+	bool sees_all;
 	int64 required;
-	TqTaskDefinition *tasks;
 	int n;
+	int left;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	tq_access_require(
+	tq_require_read("list-dependent-tasks", task_id);
+	sees_all = tq_access_meets(
 		tq_need("queue:list-dependent-tasks:%s", tq_slug_text(task_id)));
 	required = tq_task_get(task_id)->task.id;
-	tasks = tq_definitions_dependent(required, tq_clock_now(), &after, max,
-									 &n);
-	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
+	do
+	{
+		TqTaskDefinition *tasks = tq_definitions_dependent(required,
+														   tq_clock_now(),
+														   &after, max, &n);
+
+		if (n > 0)
+			after = tasks[n - 1].named.task.task_id;
+		left = sees_all ? n : keep_seen(tasks, n);
+		tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, left);
+		CHECK_FOR_INTERRUPTS();
+		if (n < max)
+			break;
+		max -= left;
+	} while (max > 0);
 	tq_call_end();
 	return (Datum) 0;
 }

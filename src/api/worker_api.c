@@ -150,7 +150,7 @@ begin_claim(FunctionCallInfo fcinfo, int *found)
 	if (wait_ms > 0)
 		check_isolation();
 	tq_call_begin(false);
-	tq_require_claim("claim-work", queue, group, id);
+	tq_require_claim("claim-work", queue, NULL, group, id);
 	return tq_claim_wait(queue, group, id, max, wait_ms, found);
 }
 
@@ -717,7 +717,7 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
-	tq_require_claim("claim-work", queue, group, id);
+	tq_require_claim("claim-work", queue, NULL, group, id);
 	tq_resolve_reports(reports, n, tq_clock_now());
 	claims = tq_claim_wait(queue, group, id, max, 0, &found);
 	for (int i = 0; i < n; i++)

@@ -347,8 +347,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 					   .name = worker_id};
 	TqRun run;
 
-	tq_require_claim("claim-task", definition->named.queue_name, worker_group,
-					 worker_id);
+	tq_require_claim("claim-task", definition->named.queue_name, task_id,
+					 worker_group, worker_id);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
@@ -395,8 +395,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 
 /*
  * Reads the row of a running run for its worker.  Returns false if the row has
- * to be read again.  Errors come in this order: the run does not exist, the
- * caller lacks the scope, the deadline has passed, the run is not running.
+ * to be read again.  Errors come in this order: the caller lacks the scope, the
+ * run does not exist, the deadline has passed, the run is not running.
  *
  * If holder is not 0, the caller has given the credentials of that worker, and
  * needs no scope.  The run may have been deferred after they were verified, and
@@ -406,15 +406,16 @@ bool
 tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
 			  int32 holder, TqEvent event, TimestampTz now, TqRun *run)
 {
-	bool has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
-									  run);
+	bool has_row;
 
-	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
-		tq_error_missing_run(task, run_id);
 	if (holder == 0)
 		tq_require_run(event == TQ_EVENT_RECLAIM ? "reclaim-task"
 												 : "resolve-task",
 					   &task->task_id, run_id, task->queue);
+	has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
+								 run);
+	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
+		tq_error_missing_run(task, run_id);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)

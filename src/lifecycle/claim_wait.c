@@ -92,7 +92,7 @@ claim_wait_claim_again(ClaimWaitTry *try, MemoryContext memory)
 	 * meanwhile: the statement may have begun long ago.
 	 */
 	AcceptInvalidationMessages();
-	tq_require_claim("claim-work", try->queue, try->group, try->id);
+	tq_require_claim("claim-work", try->queue, NULL, try->group, try->id);
 	found = claim_wait_claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;

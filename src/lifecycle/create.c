@@ -281,7 +281,9 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 			(errcode(ERRCODE_TQ_CONFLICT),
 			 errmsg("task \"%s\" exists with another definition",
 					tq_slug_text(&task->task_id)),
-			 errdetail("These differ: %s.", differences(old, new)),
+			 tq_may_read("status", &task->task_id, existing->named.queue_name)
+				 ? errdetail("These differ: %s.", differences(old, new))
+				 : errdetail("The caller has no right to see it."),
 			 errhint(
 				 "Use a new task id, or send the definition that was sent first.")));
 	*task = existing->named.task;

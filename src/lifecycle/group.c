@@ -175,24 +175,11 @@ tq_group_check_size(const TqNamedTask *joined)
 						errhint("Create the task in another group.")));
 }
 
-/* Returns a group, or raises TQ404. */
-void
-tq_group_get(const TqSlug *slug, TqGroup *group)
-{
-	if (tq_group_find(slug, group) == TQ_GROUP_NONE)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("task group \"%s\" does not exist",
-						tq_slug_text(slug)),
-				 errdetail("No task of that group exists, or it has expired."),
-				 errhint("A task group begins with its first task.")));
-}
-
 /* Returns a group that the caller may seal, or raises an error. */
 static void
 get_to_seal(const TqSlug *slug, TqGroup *group)
 {
-	tq_group_get(slug, group);
+	tq_group_get_to("seal-task-group", slug, group);
 	tq_require_group("seal-task-group", group);
 }
 
@@ -296,7 +283,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	int n;
 	int64 *ids;
 
-	tq_group_get(slug, &group);
+	tq_group_get_to("cancel-task-group", slug, &group);
 	if (group.sealed == 0)
 		ereport(
 			ERROR,

@@ -91,7 +91,6 @@ extern int64 tq_group_join(const TqNamedTask *named,
 						   TimestampTz latest_expires, bool lock_row);
 extern void tq_groups_check_own(const TqTaskDefinition *const *tasks, int n);
 extern void tq_group_check_size(const TqNamedTask *joined);
-extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 

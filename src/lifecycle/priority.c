@@ -218,7 +218,7 @@ tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 	int n;
 	JsonbParseState *state;
 
-	tq_group_get(slug, &group);
+	tq_group_get_to("change-task-group-priority", slug, &group);
 	tq_require_group("change-task-group-priority", &group);
 	tasks = lock_group(&group, priority, now, &n);
 	ids = palloc(sizeof(int64) * Max(n, 1));

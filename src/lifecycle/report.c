@@ -396,6 +396,9 @@ decide_report(TqReport *report, TqTransitions *transitions)
 
 	if (report->is_forbidden)
 		return TQ_OUTCOME_FORBIDDEN;
+	if (report->is_found && !report->is_ended && report->is_checked)
+		report->is_found = tq_may_see_run("resolve-task", &report->task_id,
+										  report->run_id, report->owner.queue);
 	if (!report->is_found)
 		return TQ_OUTCOME_NOT_FOUND;
 	if (report->is_ended)

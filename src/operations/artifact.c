@@ -587,14 +587,16 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 		artifact_error_expires(task_id, artifact,
 							   "must not be more than 15 minutes in the past");
 	named = tq_task_by_slug(task_id);
-	if (named == NULL)
+	if (named == NULL ||
+		!(is_allowed || tq_may_see_run("create-artifact", task_id,
+									   artifact->run_id, named->task.queue)))
 		refuse_run(task_id, artifact, "does not exist",
 				   "the task was never created, or it has expired");
 	task = &named->task;
-	lock_claimed_run(task, artifact, &run);
 	if (!is_allowed)
 		tq_require_run("create-artifact", task_id, artifact->run_id,
 					   task->queue);
+	lock_claimed_run(task, artifact, &run);
 	if (artifact->expires > task->expires)
 		artifact_error_expires(
 			task_id, artifact,

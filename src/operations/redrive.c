@@ -57,7 +57,8 @@ static void
 lock_letter_or_error(const TqSlug *task_id, TimestampTz rerun,
 					 LockedLetter *locked)
 {
-	if (!lock_letter(task_id, TQ_LOCK_UPDATE, rerun, locked))
+	if (!lock_letter(task_id, TQ_LOCK_UPDATE, rerun, locked) ||
+		!tq_may_see_letter(task_id, tq_queue_name(locked->letter.queue)))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),

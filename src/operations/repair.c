@@ -859,7 +859,7 @@ tq_repair_group(const TqSlug *slug, const TqRepairHow *how,
 					 .reasons = reasons,
 					 .nreasons = nreasons};
 
-	tq_group_get(slug, &group);
+	tq_group_get_to("retry-task-group", slug, &group);
 	tq_require_group("retry-task-group", &group);
 	repair.group = *slug;
 	repair.group_id = group.id;

@@ -77,7 +77,7 @@ pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);
 extern void tq_require_create(const TqTaskDefinition *tasks, int n,
 							  bool with_project);
 extern void tq_require_read(const char *right, const TqSlug *task_id);
-extern void tq_require_read_all(const char *right, const TqSlug *ids, int n);
+extern int tq_keep_read(const char *right, TqSlug *ids, int n);
 extern bool tq_may_give_scopes(const TqTaskDefinition *definition);
 extern bool tq_may_read(const char *right, const TqSlug *task_id,
 						const char *queue);
@@ -89,13 +89,20 @@ extern void tq_require_run(const char *right, const TqSlug *task_id,
 extern bool tq_may_handle_run(const char *right, const TqSlug *task_id,
 							  int run_id, int32 queue);
 extern bool tq_may_handle_runs(const char *right, int32 queue);
+extern bool tq_may_see_run(const char *right, const TqSlug *task_id,
+						   int run_id, int32 queue);
 extern void tq_require_claim(const char *right, const char *queue,
-							 const char *worker_group, const char *worker_id);
+							 const TqSlug *task_id, const char *worker_group,
+							 const char *worker_id);
 extern void tq_require_join(const char *scheduler_id, const char *queue);
 extern bool tq_may_depend(int32 queue);
 extern void tq_require_unique(void);
+extern void tq_group_get(const TqSlug *slug, TqGroup *group);
+extern void tq_group_get_to(const char *right, const TqSlug *slug,
+							TqGroup *group);
 extern void tq_require_group(const char *right, const TqGroup *group);
 extern void tq_require_group_list(const TqSlug *slug);
+extern bool tq_may_see_letter(const TqSlug *task_id, const char *queue);
 extern void tq_require_dead_letters(const char *queue);
 
 /* ---- credentials.c: issues and verifies credentials of claims ---- */

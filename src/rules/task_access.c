@@ -5,8 +5,9 @@
  *
  * A right to a task is held by a scope that names the task, or by one that ends
  * in -in-queue and names its task queue, so that a role can be held to its own
- * queues.  A caller that may not see a task does not learn its queue, group or
- * project from the error: that has the words of the rule in their place.
+ * queues.  A task whose status the caller may not see is one that does not
+ * exist: the error is TQ404 for both, and the same, so that no call shows whether
+ * another application has a task or a group of that id.
  */
 #include "postgres.h"
 
@@ -17,17 +18,40 @@
 
 /* ---- tasks and runs ---- */
 
-/* Raises TQ404 for a task that does not exist. */
+/* Raises TQ404 for a task that does not exist, or that the caller may not see. */
 void
 tq_error_missing_task(const TqSlug *task_id)
 {
+	bool sees_all = tq_access_is_unlimited();
+
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_TQ_NOT_FOUND),
 		 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
-		 errdetail("It was never created, or it has expired."),
-		 errhint(
-			 "Check the task id, and that its transaction was committed.")));
+		 sees_all
+			 ? errdetail("It was never created, or it has expired.")
+			 : errdetail(
+				   "It was never created, it has expired, or the caller has no right to see it."),
+		 sees_all
+			 ? errhint(
+				   "Check the task id, and that its transaction was committed.")
+			 : errhint(
+				   "Check the task id, that its transaction was committed, and tq.current_scopes().")));
+}
+
+/* The same for a task group. */
+static void
+error_missing_group(const TqSlug *slug)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_NOT_FOUND),
+		 errmsg("task group \"%s\" does not exist", tq_slug_text(slug)),
+		 tq_access_is_unlimited()
+			 ? errdetail("No task of that group exists, or it has expired.")
+			 : errdetail(
+				   "No task of that group exists, it has expired, or the caller has no right to see it."),
+		 errhint("A task group begins with its first task.")));
 }
 
 /* Returns the task, or raises TQ404. */
@@ -81,6 +105,7 @@ tq_error_missing_run(const TqTask *task, int run_id)
 
 /* ---- scopes ---- */
 
+/* What stands in an error for a queue that the caller may not know. */
 #define ITS_QUEUE "<taskQueueId>"
 
 static TqNeed *
@@ -219,55 +244,82 @@ tq_may_read(const char *right, const TqSlug *task_id, const char *queue)
 }
 
 /*
- * Checks a right to a task that the call reads, such as "status".  The error is
- * the same whether the task exists or not.
+ * Raises the error for a caller that lacks a right to a task: TQ403, or if it
+ * may not see that either, the one for a task that does not exist.
  */
+static void
+refuse(const TqSlug *task_id, const char *queue, const TqNeed *need)
+{
+	if (!tq_may_read("status", task_id, queue))
+		tq_error_missing_task(task_id);
+	tq_access_error(need);
+}
+
+/*
+ * Returns whether the caller has a right to read a task that may not exist, such
+ * as "status"; raises TQ403 if it may see no more than its status.
+ */
+static bool
+has_read(const char *right, const TqSlug *task_id)
+{
+	TqNeed *need = tq_need("queue:%s:%s", right, tq_slug_text(task_id));
+	TqNamedTask *named;
+
+	if (tq_access_meets(need))
+		return true;
+	named = tq_task_by_slug(task_id);
+	if (named == NULL)
+		return false;
+	if (tq_access_meets(in_queue(right, named->queue_name)))
+		return true;
+	if (tq_may_read("status", task_id, named->queue_name))
+		tq_access_error(
+			tq_need_any(2, need, in_queue(right, named->queue_name)));
+	return false;
+}
+
+/* Checks a right to a task that the call reads. */
 void
 tq_require_read(const char *right, const TqSlug *task_id)
 {
-	TqNamedTask *named;
-	TqNeed *need;
-
-	if (tq_access_is_unlimited())
-		return;
-	need = tq_need("queue:%s:%s", right, tq_slug_text(task_id));
-	if (tq_access_meets(need))
-		return;
-	named = tq_task_by_slug(task_id);
-	if (named == NULL || !tq_access_meets(in_queue(right, named->queue_name)))
-		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+	if (!tq_access_is_unlimited() && !has_read(right, task_id))
+		tq_error_missing_task(task_id);
 }
 
-/* Checks a right to each of these tasks. */
-void
-tq_require_read_all(const char *right, const TqSlug *ids, int n)
+/*
+ * Removes the tasks that the caller may not see, as if they did not exist;
+ * returns how many are left.
+ */
+int
+tq_keep_read(const char *right, TqSlug *ids, int n)
 {
+	int left = 0;
+
+	if (tq_access_is_unlimited())
+		return n;
 	for (int i = 0; i < n; i++)
-		tq_require_read(right, &ids[i]);
+	{
+		if (has_read(right, &ids[i]))
+			ids[left++] = ids[i];
+	}
+	return left;
 }
 
 /* Returns what a change of a task requires, such as "cancel-task". */
 static TqNeed *
-need_of_change(const char *right, const char *task, const char *scheduler,
-			   const char *group, const char *project, const char *queue)
+need_of_change(const char *right, const TqNamedTask *named)
 {
+	const char *group = tq_slug_text(&named->group_slug);
+
 	return tq_need_any(4,
-					   tq_need("queue:%s:%s/%s/%s", right, scheduler, group,
-							   task),
-					   tq_need("queue:%s-in-project:%s", right, project),
-					   in_queue(right, queue),
+					   tq_need("queue:%s:%s/%s/%s", right, named->scheduler_id,
+							   group, tq_slug_text(&named->task.task_id)),
+					   tq_need("queue:%s-in-project:%s", right,
+							   named->project_id),
+					   in_queue(right, named->queue_name),
 					   tq_need_all(2, tq_need("queue:%s", right),
 								   tq_need("assume:scheduler-id:%s/%s",
-										   scheduler, group)));
-}
-
-static TqNeed *
-need_of_change_of(const char *right, const TqNamedTask *named)
-{
-	return need_of_change(right, tq_slug_text(&named->task.task_id),
-						  named->scheduler_id,
-						  tq_slug_text(&named->group_slug), named->project_id,
-						  named->queue_name);
+										   named->scheduler_id, group)));
 }
 
 /* Returns whether the caller has a right to change a task. */
@@ -275,25 +327,16 @@ bool
 tq_may_change(const char *right, const TqNamedTask *named)
 {
 	return tq_access_is_unlimited() ||
-		   tq_access_meets(need_of_change_of(right, named));
+		   tq_access_meets(need_of_change(right, named));
 }
 
 /* Checks a right to a task that the call changes, such as "cancel-task". */
 void
 tq_require_change(const char *right, const TqNamedTask *named)
 {
-	const char *task;
-	TqNeed *need;
-
-	if (tq_may_change(right, named))
-		return;
-	task = tq_slug_text(&named->task.task_id);
-	if (tq_may_read("status", &named->task.task_id, named->queue_name))
-		need = need_of_change_of(right, named);
-	else
-		need = need_of_change(right, task, "<schedulerId>", "<taskGroupId>",
-							  "<projectId>", ITS_QUEUE);
-	tq_access_error(need);
+	if (!tq_may_change(right, named))
+		refuse(&named->task.task_id, named->queue_name,
+			   need_of_change(right, named));
 }
 
 /* Checks the right to change the priority of a task. */
@@ -306,7 +349,8 @@ tq_require_priority(const TqNamedTask *named)
 	if (tq_may_read(right, &named->task.task_id, named->queue_name))
 		return;
 	need = tq_need("queue:%s:%s", right, tq_slug_text(&named->task.task_id));
-	tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+	refuse(&named->task.task_id, named->queue_name,
+		   tq_need_any(2, need, in_queue(right, named->queue_name)));
 }
 
 /* ---- runs and claims ---- */
@@ -363,17 +407,41 @@ void
 tq_require_run(const char *right, const TqSlug *task_id, int run_id,
 			   int32 queue)
 {
-	if (!tq_may_handle_run(right, task_id, run_id, queue))
-		tq_access_error(tq_need_any(2, need_of_run(right, task_id, run_id),
-									in_queue(right, ITS_QUEUE)));
+	const char *name;
+
+	if (tq_may_handle_run(right, task_id, run_id, queue))
+		return;
+	name = tq_queue_name(queue);
+	refuse(task_id, name,
+		   tq_need_any(2, need_of_run(right, task_id, run_id),
+					   in_queue(right, name)));
 }
 
-/* Checks the right of a worker to claim from a queue. */
+/*
+ * Returns whether the caller may learn that a task exists that has a run, by the
+ * right that it needs for that or by its status.
+ */
+bool
+tq_may_see_run(const char *right, const TqSlug *task_id, int run_id,
+			   int32 queue)
+{
+	return tq_may_handle_run(right, task_id, run_id, queue) ||
+		   tq_may_read("status", task_id, tq_queue_name(queue));
+}
+
+/*
+ * Checks the right of a worker to claim from a queue: any task, or the one with
+ * this id, which may be NULL.
+ */
 void
-tq_require_claim(const char *right, const char *queue,
+tq_require_claim(const char *right, const char *queue, const TqSlug *task_id,
 				 const char *worker_group, const char *worker_id)
 {
-	tq_access_require(tq_need_all(2, tq_need("queue:%s:%s", right, queue),
+	TqNeed *need = tq_need("queue:%s:%s", right, queue);
+
+	if (task_id != NULL && !tq_access_meets(need))
+		refuse(task_id, queue, need);
+	tq_access_require(tq_need_all(2, need,
 								  tq_need("queue:worker-id:%s/%s",
 										  worker_group, worker_id)));
 }
@@ -440,46 +508,100 @@ tq_require_unique(void)
 }
 
 /*
- * Checks a right to change a group, such as "seal-task-group".  That to the
- * queue of its first task, whose producers may join it, is enough.
+ * Returns whether the caller has a right to a group, such as "seal-task-group".
+ * That to the queue of its first task, whose producers may join it, is enough.
  */
+static bool
+may_change_group(const TqNeed *need, const char *right, const TqGroup *group)
+{
+	return tq_access_is_unlimited() || tq_access_meets(need) ||
+		   tq_access_meets(in_queue(right, tq_queue_name(group->queue)));
+}
+
+/* The same for reading it. */
+static bool
+may_list(const TqGroup *group)
+{
+	static const char right[] = "list-task-group";
+
+	return may_change_group(tq_need("queue:%s:%s", right,
+									tq_slug_text(&group->task_group_id)),
+							right, group);
+}
+
+static TqNeed *
+need_of_group(const char *right, const TqGroup *group)
+{
+	return tq_need("queue:%s:%s/%s", right, group->scheduler_id,
+				   tq_slug_text(&group->task_group_id));
+}
+
+/* Returns a group, or raises TQ404. */
+void
+tq_group_get(const TqSlug *slug, TqGroup *group)
+{
+	if (tq_group_find(slug, group) == TQ_GROUP_NONE)
+		error_missing_group(slug);
+}
+
+/*
+ * Returns a group that the caller wants to change by that right, or raises TQ404;
+ * also for one that it may neither change nor read.
+ */
+void
+tq_group_get_to(const char *right, const TqSlug *slug, TqGroup *group)
+{
+	tq_group_get(slug, group);
+	if (!may_change_group(need_of_group(right, group), right, group) &&
+		!may_list(group))
+		error_missing_group(slug);
+}
+
+/* Checks a right to change a group. */
 void
 tq_require_group(const char *right, const TqGroup *group)
 {
-	TqNeed *need;
+	TqNeed *need = need_of_group(right, group);
 
-	if (tq_access_is_unlimited())
-		return;
-	need = tq_need("queue:%s:%s/%s", right, group->scheduler_id,
-				   tq_slug_text(&group->task_group_id));
-	if (!tq_access_meets(need) &&
-		!tq_access_meets(in_queue(right, tq_queue_name(group->queue))))
-		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+	if (!may_change_group(need, right, group))
+		tq_access_error(
+			tq_need_any(2, need,
+						in_queue(right, tq_queue_name(group->queue))));
 }
 
-/* The same for reading a group.  The error is the same if there is none. */
+/* Checks the right to read a group. */
 void
 tq_require_group_list(const TqSlug *slug)
 {
-	static const char right[] = "list-task-group";
 	TqGroup group;
-	TqNeed *need;
 
-	if (tq_access_is_unlimited())
-		return;
-	need = tq_need("queue:%s:%s", right, tq_slug_text(slug));
-	if (!tq_access_meets(need) &&
-		(tq_group_find(slug, &group) == TQ_GROUP_NONE ||
-		 !tq_access_meets(in_queue(right, tq_queue_name(group.queue)))))
-		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+	if (!tq_access_is_unlimited() &&
+		!tq_access_meets(
+			tq_need("queue:list-task-group:%s", tq_slug_text(slug))) &&
+		(tq_group_find(slug, &group) == TQ_GROUP_NONE || !may_list(&group)))
+		error_missing_group(slug);
+}
+
+static TqNeed *
+need_of_letters(const char *queue)
+{
+	static const char right[] = "dead-letters";
+
+	return tq_need_any(2, tq_need("queue:%s:%s", right, queue),
+					   in_queue(right, queue));
 }
 
 /* Checks the right to the dead letters of a queue. */
 void
 tq_require_dead_letters(const char *queue)
 {
-	static const char right[] = "dead-letters";
+	tq_access_require(need_of_letters(queue));
+}
 
-	tq_access_require(tq_need_any(2, tq_need("queue:%s:%s", right, queue),
-								  in_queue(right, queue)));
+/* Returns whether the caller may learn that a task has a dead letter. */
+bool
+tq_may_see_letter(const TqSlug *task_id, const char *queue)
+{
+	return tq_access_meets(need_of_letters(queue)) ||
+		   tq_may_read("status", task_id, queue);
 }

@@ -102,6 +102,7 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:declare-worker:%/', '{work}'),
 	('queue:status-in-queue:%', '{produce,work,read,manage,depend}'),
 	('queue:get-task-in-queue:%', '{produce,work,read,manage}'),
+	('queue:list-dependent-tasks-in-queue:%', '{produce,read,manage}'),
 	('queue:get-artifact-in-queue:%', '{produce,work,read,manage}'),
 	('queue:list-artifacts-in-queue:%', '{produce,work,read,manage}'),
 	('queue:pending-count:%', '{produce,work,read,manage}'),

@@ -81,6 +81,10 @@ RESET tq.credentials;
 CREATE ROLE outsider;
 GRANT ALL ON FUNCTION pg_temp.rep, pg_temp.outcomes TO PUBLIC;
 SET ROLE outsider;
+SELECT is(pg_temp.outcomes(pg_temp.rep('c')), '0 not-found', 'of a task that the caller may not see');
+RESET ROLE;
+SELECT tq.grant_scopes('outsider', '{queue:status:*}') \g /dev/null
+SET ROLE outsider;
 SELECT is(pg_temp.outcomes(pg_temp.rep('c')), '0 forbidden', 'without the scope of the run');
 SELECT throws_ok($$SELECT * FROM tq.resolve_and_claim(jsonb_build_array(pg_temp.rep('c')), 'test/q-c', 'wg', 'w1')$$, 'TQ403', NULL, 'resolve_and_claim without the scope of the queue');
 RESET ROLE;

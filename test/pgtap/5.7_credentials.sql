@@ -290,12 +290,12 @@ SELECT is(pg_temp.claim('s2'), NULL, 'auto: none for a role that may resolve tho
 SET ROLE test_claimer;
 SELECT ok(pg_temp.claim('s3') IS NOT NULL, 'auto: credentials for a role that may not');
 SELECT ok((SELECT credentials FROM tq.claim_task(pg_temp.id('s4'), 0, 'wg', 'w1')) IS NOT NULL, 'auto: by claim_task, too');
-SELECT is(pg_temp.try(pg_temp.call(call, 's3', NULL)) ~ '^TQ40[03]', true, name || ': not without credentials') FROM call WHERE name <> 'finish_artifact';
+SELECT is(pg_temp.try(pg_temp.call(call, 's3', NULL)) ~ '^TQ40[034]', true, name || ': not without credentials') FROM call WHERE name <> 'finish_artifact';
 SELECT is(pg_temp.try(pg_temp.call(call, 's3', pg_temp.of('s3'))), 'ok', name || ': with credentials') FROM call WHERE name <> 'finish_artifact';
 SELECT is(pg_temp.try(pg_temp.call(call, 's1', pg_temp.of('s3'))), 'TQ403 credentials are not valid', name || ': not for another run') FROM call WHERE name <> 'assume';
 SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('s3'), 0, credentials => pg_temp.of('s3'))) IS NOT NULL, 'auto: new ones by a reclaim');
-SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s3', 's1'), '{0,0}')), 'forbidden forbidden', 'resolve: neither scopes nor credentials');
-SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s1', 's3'), '{0,0}', 'worker-shutdown', jsonb_build_array(NULL, pg_temp.of('s3')))), 'forbidden retried', 'resolve: credentials for one run');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s3', 's1'), '{0,0}')), 'not-found not-found', 'resolve: neither scopes nor credentials');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('s1', 's3'), '{0,0}', 'worker-shutdown', jsonb_build_array(NULL, pg_temp.of('s3')))), 'not-found retried', 'resolve: credentials for one run');
 SELECT pg_temp.claim('s3');
 -- assume
 SAVEPOINT s;
@@ -308,7 +308,7 @@ SELECT ok((SELECT credentials FROM tq.reclaim_task(pg_temp.id('s3'), 1)) IS NOT 
 SELECT is(tq.report_completed(pg_temp.id('s3'), 1) ->> 'state', 'completed', 'assume: report_completed');
 SELECT is(pg_temp.try($$SELECT tq.report_completed(pg_temp.id('s1'), 0)$$) ~ '^TQ403', true, 'assume: not of another run');
 ROLLBACK TO s;
-SELECT is(pg_temp.try($$SELECT tq.report_completed(pg_temp.id('s3'), 1)$$) ~ '^TQ403', true, 'assume: until a rollback');
+SELECT is(pg_temp.try($$SELECT tq.report_completed(pg_temp.id('s3'), 1)$$) ~ '^TQ404', true, 'assume: until a rollback');
 SELECT is(pg_temp.try($$SELECT tq.claim_work('test/q-s5', 'wg', 'w1')$$), 'ok', 'assume: then the role has its own');
 RESET ROLE;
 -- credentials are no more than what they say, also for a role that may do everything

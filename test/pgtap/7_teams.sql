@@ -43,7 +43,7 @@ FROM tq.slugid() AS id;
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.define_task(%L, %L)', id, pg_temp.def('x', '{"taskQueueId": "mine/q"}') || jsonb_build_object('taskGroupId', :'lone') - 'schedulerId')), :'forbidden', 'define_task')
 FROM tq.slugid() AS id;
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue_tasks(''mine/q'', ''{"{}","{}"}'', task_group_id => %L)', :'shared')), :'forbidden', 'enqueue_tasks');
-SELECT is(pg_temp.call_as('spy', format('SELECT tq.on_group_resolved(%L, ''mine/q'')', :'shared')) ~ '^TQ403 ', true, 'on_group_resolved');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.on_group_resolved(%L, ''mine/q'')', :'shared')) ~ '^TQ404 ', true, 'on_group_resolved');
 SELECT pg_temp.pass('1 hour') \g /dev/null
 RESET tq.clock_offset;
 SELECT is(pg_temp.state_of(:'a'), 'pending', 'the claim has expired, and its retry waits');
@@ -123,7 +123,7 @@ SELECT is(pg_temp.call_as('operator', 'SELECT ' || replace(call, 'G', quote_lite
 SELECT is(replace(pg_temp.call_as('onlooker', format(call, :'ours')), :'ours', 'G'), replace(pg_temp.call_as('onlooker', format(call, :'nowhere')), :'nowhere', 'G'), 'another team: ' || call)
 FROM unnest(ARRAY[$$SELECT tq.get_task_group(%L)$$, $$SELECT count(*) FROM tq.list_task_group(%L)$$, $$SELECT tq.group_progress(%L)$$, $$SELECT tq.group_tree(%L)$$,
 	$$SELECT tq.on_group_resolved(%L, 'mine/q')$$, $$SELECT tq.cancel_group_callbacks(%L)$$]) AS call;
-SELECT matches(pg_temp.call_as('onlooker', format(call, :'ours')), '^TQ403 .*-task-group', 'another team may not: ' || call)
+SELECT matches(pg_temp.call_as('onlooker', format(call, :'ours')), '^TQ404 .* the caller has no right to see it', 'another team may not: ' || call)
 FROM unnest(ARRAY['SELECT tq.seal_task_group(%L)', 'SELECT tq.cancel_task_group(%L)', 'SELECT tq.retry_task_group(%L)', 'SELECT tq.change_task_group_priority(%L, ''high'')']) AS call;
 -- A list shows the definitions of tasks only to those who may get them.
 GRANT tq_producer TO onlooker;

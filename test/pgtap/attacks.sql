@@ -18,8 +18,10 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC;
 -- Runs a statement in a session of a role, with a search_path in which the
 -- attacker's schema comes first, and undoes it.  Returns its SQLSTATE, or
 -- 'changed' if the role or the search_path is another one after it.
+-- A task that the role may not see is one that does not exist, which is as good as TQ403.
 CREATE FUNCTION pg_temp.try(statement text, role name DEFAULT 'mallory') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
+	detail text;
 	path text := 'lair, pg_temp, pg_catalog, public';
 BEGIN
 	PERFORM pg_catalog.set_config('session_authorization', role, true);
@@ -30,7 +32,8 @@ BEGIN
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'ALLOW';
 EXCEPTION WHEN OTHERS THEN
-	RETURN CASE SQLSTATE WHEN 'ALLOW' THEN '00000' WHEN 'OTHER' THEN 'changed' ELSE SQLSTATE END;
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RETURN CASE WHEN SQLSTATE = 'ALLOW' THEN '00000' WHEN SQLSTATE = 'OTHER' THEN 'changed' WHEN detail ~ 'no right to see it|the task was never created' OR SQLERRM ~ 'has no dead letter' THEN 'TQ403' ELSE SQLSTATE END;
 END $$;
 
 -- The same, and keeps what it has done; errors are raised.
@@ -274,9 +277,10 @@ SELECT is(pg_temp.ran(), '1 as mallory, 0 as others', 'SECURITY DEFINER: each fu
 -- ---------------------------------------------------------------------------
 
 -- Without scopes: each call is refused, and nothing changes.
-SELECT is(pg_temp.try(call), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, 'without scopes: ' || call) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines');
-SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM tq.resolve('{%s}', '{0}') WHERE outcome OPERATOR(pg_catalog.<>) 'forbidden'$$, pg_temp.id('r'))), '22012', 'without scopes: resolve() resolves nothing');
-SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq_internal.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'forbidden\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
+SELECT is(pg_temp.try(call), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, 'without scopes: ' || call) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines', 'statuses', 'tasks');
+SELECT is(pg_temp.try(format('SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM (%s) AS s', call)), '22012', 'without scopes no rows: ' || call) FROM attack_call WHERE fn IN ('statuses', 'tasks');
+SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM tq.resolve('{%s}', '{0}') WHERE outcome OPERATOR(pg_catalog.<>) 'not-found'$$, pg_temp.id('r'))), '22012', 'without scopes: resolve() resolves nothing');
+SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq_internal.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'not-found\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
 SELECT is(pg_temp.try('SELECT tq_internal.start_maintenance()'), '42501', 'start_maintenance() is for superusers');
 
 -- Nothing can be hung on them, and none can be read, written, locked or taken.  What is no

@@ -232,7 +232,7 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	RETURN SQLSTATE;
 END $$;
-SELECT is(pg_temp.cancel_as('cb_other'), 'TQ403', '14.9 another role');
+SELECT is(pg_temp.cancel_as('cb_other'), 'TQ404', '14.9 another role');
 SELECT tq.grant_scopes('cb_other', '{queue:cancel-task-in-queue:test/x}') \g /dev/null
 SAVEPOINT t;
 SELECT is(pg_temp.cancel_as('cb_other'), '1', '14.9 which may cancel the task');
