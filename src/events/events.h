@@ -101,7 +101,8 @@ extern void tq_message_source(const TqMessage *messages, int n,
 extern bool tq_message_address(const TqSource *source,
 							   const TqMessage *message, TqAddress *address);
 extern Jsonb *tq_message_payload(const TqAddress *address);
-extern char *tq_message_envelope(const TqAddress *address);
+extern char *tq_message_envelope(const TqAddress *address,
+								 TqNotifyPayload payload);
 
 /* Receives one message. */
 typedef void (*TqReceiver)(const TqAddress *address, void *arg);
@@ -113,6 +114,7 @@ extern void tq_message_alone(const TqMessage *message, TqReceiver receive,
 typedef struct TqFilter
 {
 	const char *channel;
+	bool is_default;     /* the channel was not bound by a role */
 	TqExchange exchange; /* NONE: every exchange */
 	const TqPattern *pattern;
 } TqFilter;

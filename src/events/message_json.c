@@ -684,20 +684,20 @@ full_envelope(const TqAddress *address)
 	return text.len <= PAYLOAD_MAX ? text.data : truncated_envelope(address);
 }
 
-/* Returns the payload of NOTIFY, as tq.notify_payload says. */
+/* Returns the payload of NOTIFY; `payload` is full where it is auto. */
 char *
-tq_message_envelope(const TqAddress *address)
+tq_message_envelope(const TqAddress *address, TqNotifyPayload payload)
 {
 	StringInfoData text;
 
-	switch ((TqNotifyPayload) tq_notify_payload)
+	switch (payload)
 	{
+		case TQ_NOTIFY_AUTO:
 		case TQ_NOTIFY_FULL:
 			return full_envelope(address);
 		case TQ_NOTIFY_IDS:
 			/*
-			 * The payload of NOTIFY with tq.notify_payload = ids: id,
-			 * exchange, and the task and the run, or the group, that the
+			 * Id, exchange, and the task and the run, or the group, that the
 			 * message is about.  It has no routing key, which names queues and
 			 * workers.
 			 */

@@ -119,11 +119,51 @@ refresh_bindings(void)
 			(TqFilter){.channel = list[i].channel != NULL
 									  ? pstrdup(list[i].channel)
 									  : default_channel(list[i].exchange),
+					   .is_default = list[i].channel == NULL,
 					   .exchange = list[i].exchange,
 					   .pattern = tq_topic_compile(list[i].pattern)};
 	bindings.n = n;
 	MemoryContextSwitchTo(outer);
 	bindings.generation = generation;
+}
+
+/* ---- what listeners learn ---- */
+
+/*
+ * Returns whether applications share this database: whether a role has rights to
+ * a part of the queues.  Every role may LISTEN, also those that must not see what
+ * the others do.
+ */
+static bool
+is_shared(void)
+{
+	static uint64 generation = 0; /* of the grants that the rest is about */
+	static bool answer = false;
+	uint64 present = *tq_grants_generation;
+	TqGrant *grants;
+	int n;
+
+	if (generation == present)
+		return answer;
+	tq_grants_watch();
+	generation = 0;
+	grants = tq_grants_all(&n);
+	answer = false;
+	for (int i = 0; i < n && !answer; i++)
+		answer = grants[i].queues[0] == '\0'
+					 ? strchr(grants[i].scope, '/') != NULL
+					 : strcmp(grants[i].queues, "*") != 0;
+	generation = present;
+	return answer;
+}
+
+/* Returns what a channel carries; one that a role has bound carries all. */
+static TqNotifyPayload
+payload_on(const TqFilter *filter)
+{
+	if (tq_notify_payload != TQ_NOTIFY_AUTO)
+		return (TqNotifyPayload) tq_notify_payload;
+	return filter->is_default && is_shared() ? TQ_NOTIFY_IDS : TQ_NOTIFY_FULL;
 }
 
 /* ---- queue channels ---- */
@@ -164,6 +204,7 @@ claimable_payload(const Claimable *entry)
 {
 	switch ((TqNotifyPayload) tq_notify_payload)
 	{
+		case TQ_NOTIFY_AUTO:
 		case TQ_NOTIFY_FULL:
 		case TQ_NOTIFY_IDS:
 			return psprintf(
@@ -207,11 +248,12 @@ typedef struct PublisherSlice
 static void
 notify(const TqAddress *address, uint64 listened)
 {
-	char *envelope = NULL;
+	char *envelopes[TQ_NOTIFY_OFF + 1] = {NULL};
 
 	for (int i = 0; i < bindings.n; i++)
 	{
 		const TqFilter *filter = &bindings.filters[i];
+		TqNotifyPayload payload;
 		bool must_exit = false;
 
 		if (!(listened & tq_listener_channel_bit(filter->channel)) ||
@@ -223,9 +265,10 @@ notify(const TqAddress *address, uint64 listened)
 						tq_filter_matches(&bindings.filters[j], address);
 		if (must_exit)
 			continue;
-		if (envelope == NULL)
-			envelope = tq_message_envelope(address);
-		Async_Notify(filter->channel, envelope);
+		payload = payload_on(filter);
+		if (envelopes[payload] == NULL)
+			envelopes[payload] = tq_message_envelope(address, payload);
+		Async_Notify(filter->channel, envelopes[payload]);
 	}
 }
 

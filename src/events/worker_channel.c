@@ -106,6 +106,7 @@ payload_of(const Jsonb *detail)
 {
 	switch ((TqNotifyPayload) tq_notify_payload)
 	{
+		case TQ_NOTIFY_AUTO:
 		case TQ_NOTIFY_FULL:
 		case TQ_NOTIFY_IDS:
 			return JsonbToCString(NULL,

@@ -164,7 +164,12 @@ CREATE VIEW tq_internal.health_check AS
 		CASE WHEN a.ahead > interval '1 s' THEN format('the message log is ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'the message log is not ahead of it' END,
 		'it was set back; see maintenance, steps'
 	FROM (SELECT greatest((SELECT published FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), (SELECT max(since) FROM tq_internal.log_segment))
-		- tq_internal.clock_now() AS ahead) AS a;
+		- tq_internal.clock_now() AS ahead) AS a
+	UNION ALL
+	SELECT 19, 'listeners', true, format('default channels carry %s', CASE p.payload WHEN 'full' THEN 'full messages' WHEN 'ids' THEN 'ids' ELSE 'nothing' END),
+		''
+	FROM (SELECT CASE current_setting('tq.notify_payload') WHEN 'auto' THEN CASE WHEN tq_internal.is_shared() THEN 'ids' ELSE 'full' END
+		ELSE current_setting('tq.notify_payload') END AS payload) AS p;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)

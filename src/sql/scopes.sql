@@ -169,6 +169,13 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.scopes_of_access(text, text) IS 'the scopes that grant_queue() grants';
 
+-- As src/events/publisher.c has it.
+CREATE FUNCTION tq_internal.is_shared() RETURNS bool LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT EXISTS (SELECT FROM tq_internal.scope_grant g WHERE CASE g.queues WHEN '' THEN g.scope LIKE '%/%' ELSE g.queues <> '*' END);
+	END;
+COMMENT ON FUNCTION tq_internal.is_shared() IS 'whether a role has rights to a part of the queues';
+
 CREATE FUNCTION tq.grant_queue(role regrole, task_queue_id text, access text) RETURNS void
 	LANGUAGE tq_operate AS $$
 DECLARE
@@ -177,6 +184,11 @@ BEGIN
 	PERFORM tq_internal.check_role(role);
 	scopes := tq_internal.scopes_of_access(task_queue_id, access);
 	PERFORM tq_internal.require('*');
+	IF current_setting('tq.notify_payload') = 'auto' AND task_queue_id <> '*' AND NOT tq_internal.is_shared() THEN
+		RAISE NOTICE 'notifications on the default channels carry ids only'
+			USING DETAIL = 'Every role may LISTEN, and a role has rights to a part of the queues.',
+				HINT = 'Bind a channel of your own by tq.bind(), or read by tq.messages(); tq.notify_payload says what they carry.';
+	END IF;
 	INSERT INTO tq_internal.scope_grant SELECT grant_queue.role, unnest(scopes), tq_internal.arg_queues(task_queue_id), access ON CONFLICT DO NOTHING;
 END
 $$;

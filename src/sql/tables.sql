@@ -81,11 +81,12 @@ COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task 
 
 CREATE TABLE tq_internal.policy (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	policy jsonb NOT NULL UNIQUE,
+	policy jsonb NOT NULL,			-- sessions that store one at the same moment have a row each
 	retired xid8,					-- as of a queue
 	settled xid8
 );
 COMMENT ON TABLE tq_internal.policy IS 'policies of tasks, interned as they were given; deleted when no task has them';
+CREATE INDEX policy_value ON tq_internal.policy (policy);
 
 CREATE TABLE tq_internal.task (
 	id bigint PRIMARY KEY,

@@ -69,9 +69,10 @@ tq_grants_all(int *found)
 	{
 		if (*found == room)
 			rows = repalloc_huge(rows, sizeof(TqGrant) * (room *= 2));
-		rows[*found] = (TqGrant){tq_row_oid(scan->slot, Anum_scope_grant_role),
-								 tq_row_text(scan->slot,
-											 Anum_scope_grant_scope)};
+		rows[*found] =
+			(TqGrant){tq_row_oid(scan->slot, Anum_scope_grant_role),
+					  tq_row_text(scan->slot, Anum_scope_grant_scope),
+					  tq_row_text(scan->slot, Anum_scope_grant_queues)};
 	}
 	tq_table_scan_close(scan);
 	PopActiveSnapshot();

@@ -5,7 +5,9 @@
  *
  * Two sessions that intern the same new value meet at its unique index: the
  * second waits for the first, and then reads the row that the first has
- * written.
+ * written.  That is so for queues and workers, whose names belong to those who
+ * have rights to them.  A policy may be that of several applications, so its index is not unique, and
+ * nothing waits: each session stores a row of its own.
  *
  * Backends cache the numbers of these rows, and hold no lock while they write
  * rows that refer to them.  So a row is deleted in three steps, in different
@@ -13,7 +15,7 @@
  *
  * 1. It is retired: an invalidation message empties the caches, and a retired
  *	  row is not cached again.  A session that needs it revives it first, in its
- *	  own transaction.
+ *	  own transaction; in place of a policy it stores another row.
  * 2. When every snapshot is newer than the transaction that retired it, no call
  *	  is left that has the number from a cache.  It is settled by another
  *	  transaction.
@@ -135,7 +137,6 @@ static TqStatement used_queues = TQ_STATEMENT(
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.task_group",
 	InvalidOid);
 
-static TqStatement revive_policy = REVIVE("policy");
 static TqStatement settle_policies = SETTLE("policy");
 static TqStatement find_policies = FIND("policy", "$2 IS NOT NULL");
 static TqStatement retire_policies = RETIRE("policy");
@@ -148,7 +149,7 @@ static const Interned interned[] =
 	 [TQ_INTERNED_QUEUE] = {&queue_table, &revive_queue, &task_table,
 							Anum_task_queue, &used_queues, &settle_queues,
 							&find_queues, &retire_queues, &remove_queues},
-	 [TQ_INTERNED_POLICY] = {&policy_table, &revive_policy, &task_table,
+	 [TQ_INTERNED_POLICY] = {&policy_table, NULL, &task_table,
 							 Anum_task_policy, NULL, &settle_policies,
 							 &find_policies, &retire_policies,
 							 &remove_policies}};

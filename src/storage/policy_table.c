@@ -19,9 +19,9 @@
 
 #define POLICIES_KEPT 1000
 
-static TqStatement insert_policy = TQ_STATEMENT(
-	"INSERT INTO tq_internal.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
-	JSONBOID);
+static TqStatement insert_policy =
+	TQ_STATEMENT("INSERT INTO tq_internal.policy (policy) VALUES ($1)",
+				 JSONBOID);
 
 static TqStatement that_retain = TQ_STATEMENT(
 	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'"
@@ -34,7 +34,7 @@ static TqStatement that_set_claims = TQ_STATEMENT(
 
 static TqRelation policy_table = TQ_RELATION("policy");
 static TqRelation policy_by_id = TQ_RELATION("policy_pkey");
-static TqRelation policy_by_value = TQ_RELATION("policy_policy_key");
+static TqRelation policy_by_value = TQ_RELATION("policy_value");
 
 TQ_NUMBERS(TQ_POLICY_COLUMNS, policy);
 
@@ -115,32 +115,26 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	entry->id = id;
 }
 
-/* The number of a policy that was found, and whether it is retired. */
-typedef struct PolicyFound
-{
-	int32 id; /* 0: none */
-	bool is_retired;
-} PolicyFound;
-
-static void
-policy_read_found(TupleTableSlot *slot, void *into)
-{
-	*(PolicyFound *) into =
-		(PolicyFound){.id = tq_row_int32(slot, Anum_policy_id),
-					  .is_retired = !slot_attisnull(slot,
-													Anum_policy_retired)};
-}
-
+/*
+ * Finds a row that is not retired.  One of a transaction in progress is not
+ * waited for: that may be another application's, and stay open.  Then this
+ * session stores a row of its own; a sweep deletes the rows that no task has.
+ */
 static int32
 find_by_value(void *policy, bool *is_retired)
 {
-	PolicyFound found = {.id = 0};
+	TqScan *scan = tq_scan_open(&policy_table, &policy_by_value, 1, NULL);
+	int32 id = 0;
 
-	(void) tq_scan_read(tq_scan_open(&policy_table, &policy_by_value, 1, NULL),
-						JsonbPGetDatum(policy), 0, 0, policy_read_found,
-						&found);
-	*is_retired = found.is_retired;
-	return found.id;
+	tq_scan_seek(scan, JsonbPGetDatum(policy), 0, 0);
+	while (id == 0 && tq_scan_next(scan))
+	{
+		if (slot_attisnull(scan->slot, Anum_policy_retired))
+			id = tq_row_int32(scan->slot, Anum_policy_id);
+	}
+	tq_scan_close(scan);
+	*is_retired = false;
+	return id;
 }
 
 /* Returns the number of a policy that has been validated. */

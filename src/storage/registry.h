@@ -154,6 +154,7 @@ typedef struct TqGrant
 {
 	Oid role; /* may have been dropped */
 	char *scope;
+	char *queues; /* those of grant_queue(); empty: grant_scopes() */
 } TqGrant;
 
 /* Differs once the table, which is watched, may have changed. */

@@ -47,12 +47,13 @@ bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
 int64 tq_clock_offset = 0;
-int tq_notify_payload = TQ_NOTIFY_FULL;
+int tq_notify_payload = TQ_NOTIFY_AUTO;
 int tq_audit = TQ_AUDIT_OPERATORS;
 int tq_audit_retention = 90 * 24 * 60 * 60;
 
 static const struct config_enum_entry notify_payloads[] =
-	{{"full", TQ_NOTIFY_FULL, false},
+	{{"auto", TQ_NOTIFY_AUTO, false},
+	 {"full", TQ_NOTIFY_FULL, false},
 	 {"ids", TQ_NOTIFY_IDS, false},
 	 {"off", TQ_NOTIFY_OFF, false},
 	 {NULL, 0, false}};
@@ -146,7 +147,7 @@ define_messages(void)
 							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomEnumVariable("tq.notify_payload", "What NOTIFY carries.",
 							 "Every role that may connect can LISTEN.",
-							 &tq_notify_payload, TQ_NOTIFY_FULL,
+							 &tq_notify_payload, TQ_NOTIFY_AUTO,
 							 notify_payloads, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.publish_interval",

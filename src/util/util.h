@@ -68,6 +68,7 @@ extern int64 tq_clock_offset; /* us */
 /* What NOTIFY carries: values of tq.notify_payload. */
 typedef enum TqNotifyPayload
 {
+	TQ_NOTIFY_AUTO, /* full, or ids where applications share the database */
 	TQ_NOTIFY_FULL,
 	TQ_NOTIFY_IDS,
 	TQ_NOTIFY_OFF

@@ -327,7 +327,25 @@ is_deeply($received, { map { $_ => $ids{$_} =~ s/<id>/$id/r } keys %ids }, 'tq.n
 is_deeply(received('off'), { map { $_ => '' } @channels }, 'tq.notify_payload = off: nothing');
 is(run("SELECT count(*) > 4 FROM tq.messages(pattern => 'route.secret.#') WHERE payload -> 'status' ->> 'state' IS NOT NULL"), 't', 'but the log has all of it');
 $received = received('DEFAULT');
-is(scalar grep({ /secret-scheduler/ } values %$received), 4, 'tq.notify_payload = full is the default') or note explain $received;
+is(scalar grep({ /secret-scheduler/ } values %$received), 4, 'tq.notify_payload = auto, the default: whole messages') or note explain $received;
+$small->{psql}->quit;
+
+# Where a role has rights to a part of the queues, only channels that a role has bound carry them.
+my ($notice, $again);
+run("CREATE ROLE part; SELECT tq.grant_queue('part', '*', 'read')");
+$node->psql($db, "SELECT tq.grant_queue('part', 'q/small', 'read')", stderr => \$notice);
+like($notice, qr/NOTICE:  notifications on the default channels carry ids only/, 'the first such grant says so');
+$node->psql($db, "SELECT tq.grant_queue('part', 'q/other', 'read')", stderr => \$again);
+is($again, '', 'the next one does not');
+run("SELECT tq.bind('own', 'task-pending')");
+push @channels, 'own';
+$small = listener(@channels);
+$received = received('DEFAULT');
+like(delete $received->{own}, qr/secret-scheduler/, 'a channel that was bound carries whole messages');
+is_deeply($received, { map { $_ => $ids{$_} =~ s/<id>/$id/r } keys %ids }, 'the default channels carry ids') or note explain $received;
+is($node->safe_psql($db, "SELECT detail FROM tq.health() WHERE name = 'listeners'"), 'default channels carry ids', 'health() shows it');
+run("SELECT tq.revoke_queue('part', 'q/small', 'read'), tq.revoke_queue('part', 'q/other', 'read')");
+is(scalar grep({ /secret-scheduler/ } values %{ received('DEFAULT') }), 5, 'and whole messages when the rights are revoked');
 $small->{psql}->quit;
 
 $_->{psql}->quit foreach $all, $mine, $queues;
