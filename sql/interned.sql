@@ -45,7 +45,7 @@ SELECT name, retired FROM before ORDER BY name COLLATE "C";
 CALL pg_temp.sweep(2, $$(SELECT retired FROM pg_temp.name WHERE name = 'policy 61')$$);
 BEGIN;
 SELECT tq.enqueue('gone/q', task_id => pg_temp.id('again'), policy => '{"claimTimeout": 61}');
-SELECT n.name, n.id = b.id AS same, n.retired FROM pg_temp.name n JOIN before b USING (name) WHERE name = 'policy 61';
+SELECT n.name, n.id = b.id AS same, n.retired FROM pg_temp.name n JOIN before b USING (name) WHERE name = 'policy 61' ORDER BY n.id;
 ROLLBACK;
 SELECT name, retired FROM pg_temp.name WHERE name = 'policy 61';
 CALL pg_temp.sweep(300, $$(SELECT retired FROM pg_temp.name WHERE name = 'worker gone/q brief')$$);
