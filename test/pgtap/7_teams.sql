@@ -150,6 +150,8 @@ BEGIN
 	PERFORM tq.report_failed(base::tq.slugid, (tq.status(base::tq.slugid) #>> '{runs,-1,runId}')::int);
 	PERFORM tq.cancel_task(o::tq.slugid) FROM unnest(others) AS o;
 END $$;
+SELECT is(pg_temp.call_as('operator', format('SELECT string_agg(task_id::text, '' '') FROM tq.list_dependent_tasks(%L, max => %s)', :'base', max)), :'own_dependent', format('list_dependent_tasks: its own, %s at most', max)) FROM unnest('{1,2,1000}'::int[]) AS max;
+SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(:'base')), 2::bigint, 'an administrator sees both');
 SELECT pg_temp.break(:'base', :'own_dependent', :'below', :'behind') \g /dev/null
 SELECT is(pg_temp.call_as('operator', format('SELECT tq.rerun_task(%L, downstream => true) ->> ''state''', :'base')), 'pending', 'rerun_task with downstream');
 SELECT is(concat_ws(', ', pg_temp.state_of(:'own_dependent'), pg_temp.state_of(:'below'), pg_temp.state_of(:'behind')), 'unscheduled canceled, exception canceled, exception canceled',

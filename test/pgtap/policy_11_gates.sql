@@ -115,7 +115,7 @@ SELECT is(pg_temp.held(key, act), gets, format('11.2 (4) hold: %s: %s', act, get
 	) AS v (key, act, gets);
 -- retention leaves the one about which a decision is due, and what nothing waits for goes
 CREATE FUNCTION pg_temp.stays(name text) RETURNS bool LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM tq_internal.task WHERE task_id = pg_temp.id(name)) $$;
-SELECT tq.enqueue('test/s', task_id => pg_temp.id(n), deadline => d, policy => '{"serialKey": "r", "serialOnFailure": "hold", "retries": 0, "retainFailed": "1 hour"}')
+SELECT tq.enqueue('test/s', task_id => pg_temp.id(n), deadline => d, policy => '{"serialKey": "r", "serialOnFailure": "hold", "retries": 0, "retainFailed": "1 hour", "retainCompleted": "1 hour"}')
 FROM (VALUES ('r1', interval '1 day'), ('r2', '4 days')) AS v (n, d) \g /dev/null
 SELECT tq.enqueue('test/s', task_id => pg_temp.id('given'), deadline => '1 day', expires => '25 hours', policy => '{"serialKey": "g", "serialOnFailure": "hold", "retries": 0}'),
 	tq.enqueue('test/s', task_id => pg_temp.id('behind'), name => 'behind', deadline => '4 days', policy => '{"serialKey": "g"}') \g /dev/null
