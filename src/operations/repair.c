@@ -528,8 +528,10 @@ report_foreign(const Repair *repair)
 				(errmsg_plural("%d dependent task was left as it is",
 							   "%d dependent tasks were left as they are",
 							   count, count),
-				 errdetail(
-					 "The call may not rerun them (queue:rerun-task).")));
+				 errdetail_plural(
+					 "The caller may not rerun it (queue:rerun-task).",
+					 "The caller may not rerun them (queue:rerun-task).",
+					 count)));
 }
 
 /*

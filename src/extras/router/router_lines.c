@@ -35,7 +35,7 @@ static bool check_container(const JsonbContainer *container, uint32 size,
 /*
  * A number is a finite numeric: a length word, a header of one word of 16 bits or
  * of two, and digits to the base of 10000, of which neither the first nor the last
- * is 0.
+ * is 0.  Without digits it is zero, which has neither a sign nor a weight.
  */
 static bool
 check_number(const char *data, uint32 size)
@@ -56,7 +56,10 @@ check_number(const char *data, uint32 size)
 	for (uint32 i = header; i < n; i++)
 		if (words[i] > 9999)
 			return false;
-	return n == header || (words[header] != 0 && words[n - 1] != 0);
+	if (n > header)
+		return words[header] != 0 && words[n - 1] != 0;
+	return header == 1 ? (words[0] & 0x207F) == 0
+					   : (words[0] & 0xC000) == 0 && words[1] == 0;
 }
 
 /* Checks what is from begin to end; numbers and containers are aligned. */

@@ -162,6 +162,22 @@ foreach my $of ('12345', '"xy"')
 	like(claims($line), qr/22P03/, 'claims: a number that ends in a zero of its base');
 }
 
+# A number without digits is zero: none that has a sign or a weight
+{
+	my ($line) = $node->safe_psql('s1', "SET tq.credentials = off; BEGIN; SELECT tq.enqueue('app/v', '0') IS NULL; SELECT tq_internal.claim_lines('app/v', 'g', 'w'); ROLLBACK") =~ /^(.{22}\t.*)/m;
+
+	$line =~ s/\t$/\\t\\n/;
+	$line =~ s/\t/\\t/g;
+	is(claims($line), '', 'claims: the bytes of 0');
+	foreach my $header ('00a0', '0580', '4080')
+	{
+		my $other = $line =~ s/....(\\t\\n)$/$header$1/r;
+
+		isnt($other, $line, "another header, $header");
+		like(claims($other), qr/22P03/, "claims: no digits, but the header $header");
+	}
+}
+
 # A shard that answers so is not passed over as one that does not answer.
 $node->safe_psql('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
 	CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
