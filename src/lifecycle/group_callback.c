@@ -148,11 +148,21 @@ require_still(const void *arg)
 
 /*
  * Raises an error unless the role that registered a callback may do so now.  The
- * scopes of credentials end with a claim, so they were checked once.
+ * scopes of credentials end with a claim, so they were checked once; but what was
+ * registered with credentials that were revoked is not done.
  */
 static void
 check_role(const TqCallback *callback)
 {
+	if (callback->client != NULL && callback->client[0] == '\0')
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg(
+				 "the credentials by which the task was registered were revoked"),
+			 errdetail("tq.rotate_secret() was called to revoke them."),
+			 errhint("Call tq.cancel_group_callbacks(), and "
+					 "tq.on_group_resolved() again.")));
 	if (callback->client != NULL)
 		return;
 	if (GetUserNameFromId(callback->role, true) == NULL)

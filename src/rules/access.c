@@ -235,7 +235,9 @@ access_compile(Oid role)
 {
 	Access access = {.role = role, .is_unlimited = has_every_scope(role)};
 
-	if (!access.is_unlimited)
+	/* A session goes on when its role is dropped; its grants are still there. */
+	if (!access.is_unlimited &&
+		SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(role)))
 		access_collect(&access);
 	return access;
 }

@@ -471,9 +471,12 @@ BEGIN
 	UPDATE tq_internal.secret s SET until = last WHERE s.until IS NULL OR s.until > last;
 	DELETE FROM tq_internal.secret s WHERE s.until <= now;
 	INSERT INTO tq_internal.secret (since) VALUES (now);
+	IF revoke THEN
+		UPDATE tq_internal.group_callback SET client = '' WHERE client IS NOT NULL;
+	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secret from now on; those of the claims that are out stay valid, unless revoke is true';
+COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secret from now on; those of the claims that are out, and what on_group_resolved() has registered with them, stay valid, unless revoke is true';
 
 -- ---------------------------------------------------------------------------
 -- Dead letters

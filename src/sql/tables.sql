@@ -266,7 +266,7 @@ CREATE TABLE tq_internal.group_callback (
 	task_group_id tq.slugid NOT NULL,
 	task_id tq.slugid UNIQUE NOT NULL,	-- of the task that is created
 	role regrole NOT NULL,			-- that has registered it, and needs the scopes when the task is created
-	client text,					-- of the credentials that it had assumed: only their scopes counted
+	client text,					-- of the credentials that it had assumed: only their scopes counted; '': they were revoked
 	definition jsonb NOT NULL		-- as if it had been created then
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE tq_internal.group_callback IS 'tasks that are created when a group resolves, until then';

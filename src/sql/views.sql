@@ -358,7 +358,7 @@ COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
 COMMENT ON COLUMN tq.callback_overview.task_queue_id IS 'queue of the task';
 COMMENT ON COLUMN tq.callback_overview.name IS 'metadata.name of the task';
 COMMENT ON COLUMN tq.callback_overview.role IS 'role that called on_group_resolved(), whose scopes count when the task is created';
-COMMENT ON COLUMN tq.callback_overview.client IS 'clientId of the credentials that it had assumed: only their scopes counted, at the call; NULL: none';
+COMMENT ON COLUMN tq.callback_overview.client IS 'clientId of the credentials that it had assumed: only their scopes counted, at the call; empty: they were revoked; NULL: none';
 COMMENT ON COLUMN tq.callback_overview.registered IS 'when that was';
 COMMENT ON COLUMN tq.callback_overview.failures IS 'how often the task could not be created; NULL: never';
 COMMENT ON COLUMN tq.callback_overview.next_attempt IS 'when that is tried again';

@@ -193,7 +193,14 @@ INSERT INTO tq_internal.group_callback SELECT * FROM jsonb_populate_record(NULL:
 INSERT INTO tq_internal.timer (kind, due, tasks) SELECT 8, registered, ARRAY[id] FROM tq_internal.group_callback;
 SELECT is((SELECT client IS NOT NULL FROM tq.callback_overview), true, '14.8 callback_overview has the client of credentials');
 SELECT tq.cancel_task(pg_temp.id('x')) \g /dev/null
-SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.8 created, whatever the role may do');
+SAVEPOINT revoke;
+SELECT tq.rotate_secret() \g /dev/null
+SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.8 created, whatever the role may do, also with a new secret');
+ROLLBACK TO revoke;
+SELECT tq.rotate_secret(true) \g /dev/null
+SELECT is(pg_temp.pass('1 minute'), '', '14.8 not with credentials that were revoked');
+SELECT is((SELECT concat_ws(' ', client, failures, error) FROM tq.callback_overview), ' 1 the credentials by which the task was registered were revoked', '14.8 which the view shows');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '14.8 and health');
 ROLLBACK TO roles;
 
 -- ---------------------------------------------------------------------------

@@ -172,6 +172,16 @@ unlike($hidden, qr/query/, 'but not its query');
 $holder->query('ROLLBACK');
 $holder->quit;
 
+# A session whose role is dropped has no scopes any more.
+$node->safe_psql($db, "CREATE ROLE leaver LOGIN; SELECT tq.grant_queue('leaver', 'p/*', 'produce')");
+my $leaver = $node->background_psql($db, on_error_stop => 0, extra_params => [ '-U', 'leaver' ]);
+is($leaver->query("SELECT tq.enqueue('p/left') IS NOT NULL"), 't', 'a role that may create a task');
+$node->safe_psql($db, 'DROP ROLE leaver');
+is($leaver->query("SELECT tq.enqueue('p/left') IS NOT NULL"), '', 'its session may not when it has been dropped');
+is($leaver->query('SELECT tq.current_scopes()'), '{}', 'it has no scopes');
+$leaver->quit;
+is($node->safe_psql($db, "SELECT tq.task_queue_counts('p/left') ->> 'pendingTasks'"), 1, 'nothing was created');
+
 # A role tq_admin that is there before the extension.
 unlike(create_in('plain', 'SELECT 1', 'postgres'), qr/WARNING/, 'tq_admin as tq made it: no warning');
 like(create_in('login', 'ALTER ROLE tq_admin LOGIN', 'postgres'),
