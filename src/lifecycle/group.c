@@ -185,9 +185,9 @@ get_to_seal(const TqSlug *slug, TqGroup *group)
 
 /*
  * Seals a group.  The right is checked before anything is locked, so that a
- * caller without it holds up no join.  A sealed group keeps the time at which it was sealed; each
- * call appends the message again (doc/spec/taskcluster.md 2.7).  The clock is
- * read under the lock, so no task of the group was created later.
+ * caller without it holds up no join.  A sealed group keeps the time at which it
+ * was sealed; each call appends the message again (doc/spec/taskcluster.md 2.7).
+ * The clock is read under the lock, so no task of the group was created later.
  */
 void
 tq_group_seal(const TqSlug *slug, TqGroup *group)
