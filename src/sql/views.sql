@@ -632,21 +632,32 @@ COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queue
 -- Why a task is where it is: each branch finds one reason, and what to do.  In
 -- psql the rows have at most 120 columns: a reason has up to 14 characters, a
 -- detail 50, an advice 49.
+CREATE FUNCTION tq_internal.may_see(task_id tq.slugid) RETURNS bool LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT coalesce(bool_or(tq_internal.has_scope('queue:status:' || t.task_id) OR tq_internal.has_scope('queue:status-in-queue:' || q.task_queue_id)), true)
+			FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE t.task_id = may_see.task_id;
+	END;
+COMMENT ON FUNCTION tq_internal.may_see(tq.slugid) IS 'whether the caller may see the status of a task; true of one that does not exist';
+
 CREATE VIEW tq_internal.task_reason AS
 	SELECT c.task_id, 10 AS rank, 'unscheduled' AS reason,
-		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself, so it waits for a call'
+		CASE WHEN NOT s.seen THEN format('it depends on %s: not visible', o.required_task_id)
+			WHEN o.required_task_id = c.task_id THEN 'it depends on itself, so it waits for a call'
 			WHEN o.state IS NULL THEN format('it depends on %s, deleted', o.required_task_id)
 			ELSE format('it depends on %s: %s', COALESCE(tq_internal.shorten(o.required_name, 22), o.required_task_id::text), o.state) END AS detail,
-		CASE WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
+		CASE WHEN NOT s.seen THEN 'ask for the right to depend on it'
+			WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
 			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', o.required_task_id)
 			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
 		JOIN tq.dependency_overview o ON o.task_id = c.task_id
+		CROSS JOIN LATERAL (SELECT tq_internal.may_see(o.required_task_id) AS seen OFFSET 0) AS s
 	WHERE NOT o.met
 	UNION ALL
 	SELECT c.task_id, 11, 'unscheduled', 'it can go on without what failed', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-	WHERE EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception'))
+	WHERE EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception')
+		AND tq_internal.may_see(o.required_task_id))
 	UNION ALL
 	SELECT c.task_id, 12, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task

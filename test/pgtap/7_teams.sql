@@ -93,6 +93,12 @@ SELECT is(pg_temp.depend('spy', :'a') ~ '^TQ400 missing', true, 'for one queue')
 SELECT tq.revoke_queue('spy', 'bank/lone', 'depend') \g /dev/null
 SELECT is(pg_temp.call_as('spy', format('SELECT concat_ws('' '', state, result) FROM tq.dependency_results(%L)', :'own')), 'missing', 'as long as it has it');
 SELECT is(pg_temp.depend('spy', :'vault') ~ '^TQ400 missing', true, 'and no longer');
+SELECT tq.enqueue('bank/lone') AS hidden \gset
+SELECT tq.grant_queue('spy', 'bank/lone', 'depend') \g /dev/null
+SELECT pg_temp.depend('spy', :'hidden') AS waits \gset
+SELECT is(pg_temp.call_as('spy', format('SELECT detail FROM tq.why(%L)', :'waits')) ~ ': pending$', true, 'why() has the state of a required task');
+SELECT tq.revoke_queue('spy', 'bank/lone', 'depend') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT detail || ''; '' || advice FROM tq.why(%L)', :'waits')), format('it depends on %s: not visible; ask for the right to depend on it', :'hidden'), 'not of one that the caller may no longer see');
 
 -- The tasks of a group that one may join are its own: a task that creates others lets them depend on itself.
 SELECT tq.grant_queue('spy', 'bank/a', 'join') \g /dev/null
