@@ -164,6 +164,7 @@ sub add_task
 	my $gid = $d->{group} // $d->{id};
 	my $g   = $m->{groups}{$gid} //= { scheduler => $d->{scheduler} // '-', tasks => {} };
 	$g->{tasks}{ $d->{id} } = 1;
+	$m->{queues}{ $d->{queue} } = 1;
 	return $m->{tasks}{ $d->{id} } =
 	  { def => $d, runs => [], left => $d->{retries}, unmet => {}, dependents => {} };
 }
@@ -361,6 +362,7 @@ sub set_queue
 	my %all = (%{ $m->settings($queue) }, %given);
 	delete @all{ grep { !defined $all{$_} } keys %all };
 	$m->{settings}{$queue} = \%all;
+	$m->{queues}{$queue} = 1;
 	return;
 }
 
@@ -1014,13 +1016,21 @@ sub line
 	  grep { $_->{def}{queue} eq $queue && $m->is_claimable($_) } values %{ $m->{tasks} };
 }
 
+# A claim from one queue makes that known; one from several does not.
+sub claim_work
+{
+	my ($m, $queue, @more) = @_;
+	$m->{queues}{$queue} = 1;
+	return $m->claim_from($queue, @more);
+}
+
 # The server handed out these [id, run]; returns what is wrong with that.
 # Runs that became pending by one operation are in no order among themselves.
-sub claim_work
+sub claim_from
 {
 	my ($m, $queue, $group, $worker, $n, $timeout, @got) = @_;
 	my $away = $m->quarantined($queue, $group, $worker);
-	$m->{workers}{"$queue/$group/$worker"} //= 0;
+	$m->{workers}{"$queue/$group/$worker"} //= 0 if $m->{queues}{$queue};
 	my @line = $away ? () : $m->line($queue);
 	my %at   = map { $_->[2] => $_ } @line;
 	my ($least, $most) = map { min($n, scalar @line, $_) } $m->allowed($queue);
@@ -1053,7 +1063,7 @@ sub claim_queues
 		my $there = $m->quarantined($queue, $group, $worker) ? 0 : scalar(my @line = $m->line($queue));
 		my @may   = map { min($n, $there, $_) } $m->allowed($queue);
 		($least, $most) = ($least + $may[0], $most + $may[1]);
-		my $bad = $m->claim_work($queue, $group, $worker, $strict ? $n : scalar @of, $timeout, @of);
+		my $bad = $m->claim_from($queue, $group, $worker, $strict ? $n : scalar @of, $timeout, @of);
 		return "$queue: $bad" if $bad;
 		$n -= @of if $strict;
 	}
@@ -1399,6 +1409,7 @@ sub move_tasks
 		return "$t->{def}{id} is moved before $bad->{def}{id}" if $bad;
 	}
 	$_->{def} = { %{ $_->{def} }, queue => $to } for @moved;
+	$m->{queues}{$to} = 1;
 	return;
 }
 
