@@ -87,7 +87,7 @@ END
 $$;
 COMMENT ON FUNCTION tq.revoke_scopes(regrole, text[]) IS 'revoke scopes that were granted to a role, each as it was granted';
 
--- A percent sign stands for the task queue id or the pattern, and "%/" for what is below it.
+-- A percent sign stands for the task queue id or the pattern, "%/" for what is below it, and "@" for the names of workers.
 CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:create-task:highest:%', '{produce}'::text[]),
 	('queue:create-task:project:*', '{produce}'),
@@ -95,7 +95,7 @@ CREATE VIEW tq_internal.scope_of_access (scope, accesses) AS VALUES
 	('queue:schedule-cron-in-queue:%', '{produce}'),
 	('queue:claim-work:%', '{work}'),
 	('queue:claim-task:%', '{work}'),
-	('queue:worker-id:*', '{work}'),
+	('queue:worker-id:@', '{work}'),
 	('queue:reclaim-task-in-queue:%', '{work}'),
 	('queue:resolve-task-in-queue:%', '{work}'),
 	('queue:create-artifact-in-queue:%', '{work}'),
@@ -151,23 +151,39 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.arg_queues(text) IS 'the argument task_queue_id, if it may be the name of a queue, or the beginning of some and a star';
 
-CREATE FUNCTION tq_internal.scopes_of_access(task_queue_id text, access text) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION tq_internal.arg_workers(workers text, access text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM tq_internal.not_null(workers, 'workers');
+	IF workers !~ '^([A-Za-z0-9_-]{0,38}|[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{0,38})[*]$|^[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{1,38}$' THEN
+		RAISE EXCEPTION 'invalid workers "%"', tq_internal.clip(workers)
+			USING ERRCODE = 'TQ400', DETAIL = 'No worker has a name like that.', HINT = 'Give workerGroup/workerId, or workerGroup/* for all of a group.';
+	ELSIF workers <> '*' AND access <> 'work' THEN
+		RAISE EXCEPTION 'workers must be "*" for the access "%"', tq_internal.clip(access)
+			USING ERRCODE = 'TQ400', DETAIL = format('It is "%s", and only those who work have names of workers.', tq_internal.clip(workers)), HINT = 'Leave it out.';
+	END IF;
+	RETURN workers;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.arg_workers(text, text) IS 'the argument workers, if it may be the name of a worker, or the beginning of some and a star';
+
+CREATE FUNCTION tq_internal.scopes_of_access(task_queue_id text, access text, workers text DEFAULT '*') RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
 	queues text := tq_internal.arg_queues(task_queue_id);
 	below text := CASE WHEN right(queues, 1) = '*' THEN queues ELSE queues || '/*' END;
 	scopes text[];
 BEGIN
 	PERFORM tq_internal.not_null(access, 'access');
-	SELECT array_agg(replace(replace(s.scope, '%/', below), '%', queues)) INTO scopes
+	SELECT array_agg(replace(replace(replace(s.scope, '%/', below), '%', queues), '@', workers)) INTO scopes
 		FROM tq_internal.scope_of_access s WHERE access = ANY (s.accesses);
 	IF scopes IS NULL THEN
 		RAISE EXCEPTION 'invalid access "%"', tq_internal.clip(access)
 			USING ERRCODE = 'TQ400', DETAIL = 'There is no access of that name.', HINT = 'Give produce, work, read, manage, join, depend or unique.';
 	END IF;
+	PERFORM tq_internal.arg_workers(workers, access);
 	RETURN scopes;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.scopes_of_access(text, text) IS 'the scopes that grant_queue() grants';
+COMMENT ON FUNCTION tq_internal.scopes_of_access(text, text, text) IS 'the scopes that grant_queue() grants';
 
 -- As src/events/publisher.c has it.
 CREATE FUNCTION tq_internal.is_shared() RETURNS bool LANGUAGE sql STABLE
@@ -176,13 +192,13 @@ CREATE FUNCTION tq_internal.is_shared() RETURNS bool LANGUAGE sql STABLE
 	END;
 COMMENT ON FUNCTION tq_internal.is_shared() IS 'whether a role has rights to a part of the queues';
 
-CREATE FUNCTION tq.grant_queue(role regrole, task_queue_id text, access text) RETURNS void
+CREATE FUNCTION tq.grant_queue(role regrole, task_queue_id text, access text, workers text DEFAULT '*') RETURNS void
 	LANGUAGE tq_operate AS $$
 DECLARE
 	scopes text[];
 BEGIN
 	PERFORM tq_internal.check_role(role);
-	scopes := tq_internal.scopes_of_access(task_queue_id, access);
+	scopes := tq_internal.scopes_of_access(task_queue_id, access, workers);
 	PERFORM tq_internal.require('*');
 	IF current_setting('tq.notify_payload') = 'auto' AND task_queue_id <> '*' AND NOT tq_internal.is_shared() THEN
 		RAISE NOTICE 'notifications on the default channels carry ids only'
@@ -192,8 +208,8 @@ BEGIN
 	INSERT INTO tq_internal.scope_grant SELECT grant_queue.role, unnest(scopes), tq_internal.arg_queues(task_queue_id), access ON CONFLICT DO NOTHING;
 END
 $$;
-COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS
-	'grant a role the scopes to produce, work, read, manage, join, depend or unique in a queue, or in all whose names begin like that when it ends in a star';
+COMMENT ON FUNCTION tq.grant_queue(regrole, text, text, text) IS
+	'grant a role the scopes to produce, work, read, manage, join, depend or unique in a queue, or in all whose names begin like that when it ends in a star; work as workers of these names only';
 
 CREATE FUNCTION tq.revoke_queue(role regrole, task_queue_id text, access text) RETURNS void
 	LANGUAGE tq_operate AS $$

@@ -188,6 +188,18 @@ SELECT tq.revoke_queue('bank', '*', 'unique'), tq.revoke_queue('bank', 'bank/*',
 SELECT is(length(pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/u', policy => '{"uniqueKey": "k"}')$$)), 22, 'a producer of all queues');
 SELECT tq.revoke_queue('bank', '*', 'produce') \g /dev/null
 
+-- A role works as workers of the names that it was given.
+CREATE ROLE hand;
+SELECT tq.grant_queue('hand', 'mine/*', 'work', 'mine/*') \g /dev/null
+SELECT is(pg_temp.call_as('hand', $$SELECT count(*) >= 0 FROM tq.claim_work('mine/q', 'mine', 'w1')$$), 'true', 'workers: of the group');
+SELECT is(pg_temp.call_as('hand', $$SELECT count(*) FROM tq.claim_work('mine/q', 'bank', 'w1')$$), 'TQ403 The call requires queue:worker-id:bank/w1.', 'workers: of no other');
+SELECT tq.grant_queue('hand', 'mine/*', 'work', 'extra/w7') \g /dev/null
+SELECT is(pg_temp.call_as('hand', format('SELECT count(*) >= 0 FROM tq.claim_work(''mine/q'', ''extra'', %L)', w)) ~ '^TQ403', w <> 'w7', 'workers: one more, ' || w) FROM unnest('{w7,w8}'::text[]) AS w;
+SELECT tq.revoke_queue('hand', 'mine/*', 'work') \g /dev/null
+SELECT is(pg_temp.call_as('hand', 'SELECT tq.current_scopes()'), '{}', 'workers: revoke_queue() takes them all');
+SELECT is(pg_temp.error(format('SELECT tq.grant_queue(''hand'', ''mine/*'', %L, %L)', access, workers)) ->> 'sqlstate', 'TQ400', format('workers: %s %s', access, workers))
+FROM (VALUES ('work', ''), ('work', 'mine'), ('work', '/x'), ('work', 'a/b/c'), ('work', 'mine/*x'), ('work', '**'), ('work', 'ä/*'), ('read', 'mine/*'), ('work', NULL)) AS v (access, workers);
+
 -- Rights are rows: each is revoked by itself.
 SELECT tq.grant_queue('spy', 'mine/*', 'work') \g /dev/null
 SELECT tq.revoke_queue('spy', 'mine/*', 'work'), tq.revoke_queue('spy', 'mine/*', 'manage') \g /dev/null
