@@ -424,7 +424,7 @@ tq_install_missing() {
 # tq_user COMMAND...: runs a command as an ordinary user: the caller, or if
 # that is root, postgres.  PostgreSQL refuses to run as root.
 tq_user() {
-	[ -z "${TQ_LIMIT:-}" ] || set -- timeout -k 10 "$TQ_LIMIT" "$@"
+	[ -z "${TQ_LIMIT:-}" ] || set -- timeout --foreground -k 10 "$TQ_LIMIT" "$@"
 	if [ "$(id -u)" != 0 ]; then
 		"$@"
 		return

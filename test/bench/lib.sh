@@ -80,9 +80,12 @@ note_cost() {
 }
 
 # Hundredths of a second that the processes of the server have used; the
-# postmaster knows those of processes that have ended.
+# postmaster knows those of processes that have ended.  `postmaster` is its number,
+# where it is known.
 ticks() {
-	cat /proc/[0-9]*/stat 2>/dev/null | awk -v p="$(head -n 1 "$(sql 'SHOW data_directory')/postmaster.pid" 2>/dev/null)" '
+	local p=${postmaster:-}
+	[ -n "$p" ] || p=$(head -n 1 "$(sql 'SHOW data_directory')/postmaster.pid" 2>/dev/null)
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v p="$p" '
 		$1 == p { sum += $14 + $15 + $16 + $17 }
 		$4 == p { sum += $14 + $15 }
 		END { print sum + 0 }'

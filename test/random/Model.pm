@@ -1016,7 +1016,7 @@ sub line
 	  grep { $_->{def}{queue} eq $queue && $m->is_claimable($_) } values %{ $m->{tasks} };
 }
 
-# A claim from one queue makes that known; one from several does not.
+# A claim from one queue makes that known; one from several does if it gets nothing.
 sub claim_work
 {
 	my ($m, $queue, @more) = @_;
@@ -1056,6 +1056,7 @@ sub claim_queues
 	my ($m, $strict, $queues, $group, $worker, $n, $timeout, @got) = @_;
 	my ($least, $most) = (0, 0);
 	my @names = map { $_->[0] } @got;
+	$m->{queues}{$_} = 1 foreach @got ? () : @$queues;
 	return 'the queues are not in order' if $strict && "@names" ne join(' ', map { my $q = $_; grep { $_ eq $q } @names } @$queues);
 	for my $queue (@$queues)
 	{
