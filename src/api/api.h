@@ -19,6 +19,7 @@
 extern const TqSlug *tq_arg_slug(FunctionCallInfo fcinfo, int n,
 								 const char *name);
 extern TqSlug tq_arg_after(FunctionCallInfo fcinfo, int n);
+#define TQ_PAGE_MAX 1000 /* rows of a list */
 extern int tq_arg_max(FunctionCallInfo fcinfo, int n);
 extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
 					  int min, int max);

@@ -12,8 +12,6 @@
 
 #include "api.h"
 
-#define PAGE_MAX 1000
-
 /* Raises TQ400 for an argument that is NULL. */
 void
 tq_error_null(const char *name)
@@ -87,7 +85,7 @@ tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 int
 tq_arg_max(FunctionCallInfo fcinfo, int n)
 {
-	return tq_arg_int(fcinfo, n, "max", 1, PAGE_MAX);
+	return tq_arg_int(fcinfo, n, "max", 1, TQ_PAGE_MAX);
 }
 
 /* Returns a text argument. */

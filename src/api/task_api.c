@@ -78,9 +78,8 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	if (tq_slug_compare(task_id, &definition.named.task.task_id) != 0 &&
 		!tq_may_read("status", &definition.named.task.task_id,
 					 definition.named.queue_name))
-		tq_access_require(
-			tq_need("queue:status:%s",
-					tq_slug_text(&definition.named.task.task_id)));
+		tq_access_error(tq_need("queue:status:%s",
+								tq_slug_text(&definition.named.task.task_id)));
 	status = tq_spi_keep(status_of_created(&definition, now));
 	tq_audit_client(fcinfo);
 	tq_call_end();
@@ -880,13 +879,16 @@ tq_tasks(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Removes tasks whose status the caller may not see; returns how many are left. */
+/*
+ * Removes tasks whose status the caller may not see, and those beyond the first
+ * `max` of the others; returns how many are left.
+ */
 static int
-keep_seen(TqTaskDefinition *tasks, int n)
+keep_seen(TqTaskDefinition *tasks, int n, int max)
 {
 	int left = 0;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && left < max; i++)
 	{
 		const TqNamedTask *named = &tasks[i].named;
 
@@ -932,10 +934,13 @@ tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	TqSlug after = tq_arg_after(fcinfo, 1);
 	int max = tq_arg_max(fcinfo, 2);
+	TimestampTz now = tq_clock_now();
+	MemoryContext scratch;
+	MemoryContext outer;
 	bool sees_all;
+	int page;
 	int64 required;
 	int n;
-	int left;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
@@ -943,21 +948,24 @@ tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 	sees_all = tq_access_meets(
 		tq_need("queue:list-dependent-tasks:%s", tq_slug_text(task_id)));
 	required = tq_task_get(task_id)->task.id;
+	page = sees_all ? max : TQ_PAGE_MAX;
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "tq dependents",
+									ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(scratch);
 	do
 	{
-		TqTaskDefinition *tasks = tq_definitions_dependent(required,
-														   tq_clock_now(),
-														   &after, max, &n);
+		TqTaskDefinition *tasks = tq_definitions_dependent(required, now,
+														   &after, page, &n);
+		int left = sees_all ? n : keep_seen(tasks, n, max);
 
-		if (n > 0)
+		if (n == page)
 			after = tasks[n - 1].named.task.task_id;
-		left = sees_all ? n : keep_seen(tasks, n);
 		tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, left);
-		CHECK_FOR_INTERRUPTS();
-		if (n < max)
-			break;
 		max -= left;
-	} while (max > 0);
+		MemoryContextReset(scratch);
+		CHECK_FOR_INTERRUPTS();
+	} while (n == page && max > 0);
+	MemoryContextSwitchTo(outer);
 	tq_call_end();
 	return (Datum) 0;
 }

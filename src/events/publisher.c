@@ -137,22 +137,15 @@ refresh_bindings(void)
 static bool
 is_shared(void)
 {
-	static uint64 generation = 0; /* of the grants that the rest is about */
+	static uint64 generation = 0; /* of the grants that the answer is about */
 	static bool answer = false;
 	uint64 present = *tq_grants_generation;
-	TqGrant *grants;
-	int n;
 
 	if (generation == present)
 		return answer;
 	tq_grants_watch();
 	generation = 0;
-	grants = tq_grants_all(&n);
-	answer = false;
-	for (int i = 0; i < n && !answer; i++)
-		answer = grants[i].queues[0] == '\0'
-					 ? strchr(grants[i].scope, '/') != NULL
-					 : strcmp(grants[i].queues, "*") != 0;
+	answer = tq_grants_are_partial();
 	generation = present;
 	return answer;
 }

@@ -49,15 +49,31 @@ lock_letter(const TqSlug *task_id, TqLock mode, TimestampTz rerun,
 	return true;
 }
 
+/* Returns whether the caller may see that task or its letter, or neither exists. */
+static bool
+may_see(const TqSlug *task_id)
+{
+	const TqNamedTask *named = tq_task_by_slug(task_id);
+	TqDeadLetter letter;
+
+	if (named != NULL)
+		return tq_may_see_letter(task_id, named->queue_name);
+	return !tq_dead_letter_get(task_id, &letter) ||
+		   tq_may_see_letter(task_id, tq_queue_name(letter.queue));
+}
+
 /*
  * Locks a dead task and its letter, or raises TQ404, and TQ403 unless the
- * caller may handle the dead letters of that queue.
+ * caller may handle the dead letters of that queue.  What the caller may not
+ * see is not locked, so that the call waits for no session that has it.  It is
+ * looked at again below the lock.
  */
 static void
 lock_letter_or_error(const TqSlug *task_id, TimestampTz rerun,
 					 LockedLetter *locked)
 {
-	if (!lock_letter(task_id, TQ_LOCK_UPDATE, rerun, locked) ||
+	if (!may_see(task_id) ||
+		!lock_letter(task_id, TQ_LOCK_UPDATE, rerun, locked) ||
 		!tq_may_see_letter(task_id, tq_queue_name(locked->letter.queue)))
 		ereport(
 			ERROR,

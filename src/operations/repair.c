@@ -212,7 +212,8 @@ is_foreign(const Repair *repair, int64 id)
 
 /*
  * Returns the tasks to be locked, by id: those of the repair, and those that
- * they require, unless completed; none that is foreign, for its own sake.
+ * they require, unless completed.  A foreign task is locked only if one that is
+ * not requires it.
  */
 static int64 *
 find_locks(const Repair *repair, int *n)

@@ -53,6 +53,12 @@ CREATE FUNCTION tq_internal.has_scope(scope text) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_sql_has_scope' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.has_scope(text) IS 'whether the caller has that scope';
 
+CREATE FUNCTION tq_internal.has_right("right" text, what text, task_queue_id text) RETURNS bool LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT tq_internal.has_scope(format('queue:%s:%s', "right", what)) OR tq_internal.has_scope(format('queue:%s-in-queue:%s', "right", task_queue_id));
+	END;
+COMMENT ON FUNCTION tq_internal.has_right(text, text, text) IS 'whether the caller has a right, such as status, to what is named, or to all in that queue';
+
 CREATE FUNCTION tq_internal.caller() RETURNS regrole
 	AS 'MODULE_PATHNAME', 'tq_sql_caller' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.caller() IS 'the role that has called the function whose body runs';

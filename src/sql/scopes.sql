@@ -185,7 +185,6 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.scopes_of_access(text, text, text) IS 'the scopes that grant_queue() grants';
 
--- As src/events/publisher.c has it.
 CREATE FUNCTION tq_internal.is_shared() RETURNS bool LANGUAGE sql STABLE
 	BEGIN ATOMIC
 		SELECT EXISTS (SELECT FROM tq_internal.scope_grant g WHERE CASE g.queues WHEN '' THEN g.scope LIKE '%/%' ELSE g.queues <> '*' END);

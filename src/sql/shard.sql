@@ -60,7 +60,7 @@ BEGIN
 		SELECT FROM (SELECT t.queue FROM tq_internal.task t WHERE t.task_id = has_task.task_id
 			UNION ALL SELECT l.queue FROM tq_internal.dead_letter l WHERE l.task_id = has_task.task_id) AS x
 			JOIN tq_internal.queue q ON q.id = x.queue
-		WHERE tq_internal.has_scope('queue:status:' || task_id) OR tq_internal.has_scope('queue:status-in-queue:' || q.task_queue_id));
+		WHERE tq_internal.has_right('status', task_id::text, q.task_queue_id));
 END
 $$;
 COMMENT ON FUNCTION tq_internal.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it, and the caller may see it';
@@ -73,7 +73,7 @@ BEGIN
 		SELECT FROM (SELECT g.queue, g.scheduler_id FROM tq_internal.task_group g WHERE g.task_group_id = has_task_group.task_group_id
 			UNION ALL SELECT t.queue, t.scheduler_id FROM tq_internal.task t WHERE t.task_id = has_task_group.task_group_id AND t.group_id IS NULL) AS x
 			JOIN tq_internal.queue q ON q.id = x.queue
-		WHERE tq_internal.has_scope('queue:list-task-group:' || task_group_id) OR tq_internal.has_scope('queue:list-task-group-in-queue:' || q.task_queue_id)
+		WHERE tq_internal.has_right('list-task-group', task_group_id::text, q.task_queue_id)
 			OR tq_internal.has_scope('queue:join-in-queue:' || q.task_queue_id) OR CASE WHEN x.scheduler_id IS NOT NULL THEN tq_internal.has_scope('queue:scheduler-id:' || x.scheduler_id) END
 			OR EXISTS (SELECT FROM generate_series(1, 7) AS p WHERE tq_internal.has_scope(format('queue:create-task:%s:%s', tq_internal.priority_name(p), q.task_queue_id))));
 END

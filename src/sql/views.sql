@@ -634,7 +634,7 @@ COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queue
 -- detail 50, an advice 49.
 CREATE FUNCTION tq_internal.may_see(task_id tq.slugid) RETURNS bool LANGUAGE sql STABLE
 	BEGIN ATOMIC
-		SELECT coalesce(bool_or(tq_internal.has_scope('queue:status:' || t.task_id) OR tq_internal.has_scope('queue:status-in-queue:' || q.task_queue_id)), true)
+		SELECT coalesce(bool_or(tq_internal.has_right('status', t.task_id::text, q.task_queue_id)), true)
 			FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE t.task_id = may_see.task_id;
 	END;
 COMMENT ON FUNCTION tq_internal.may_see(tq.slugid) IS 'whether the caller may see the status of a task; true of one that does not exist';

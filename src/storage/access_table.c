@@ -38,6 +38,9 @@ static TqStatement delete_dropped = TQ_STATEMENT(
 	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)"
 	" FOR UPDATE SKIP LOCKED))");
 
+static TqStatement are_partial =
+	TQ_STATEMENT("SELECT 1 WHERE tq_internal.is_shared()", InvalidOid);
+
 /* Watches the table, before it is read. */
 void
 tq_grants_watch(void)
@@ -69,14 +72,20 @@ tq_grants_all(int *found)
 	{
 		if (*found == room)
 			rows = repalloc_huge(rows, sizeof(TqGrant) * (room *= 2));
-		rows[*found] =
-			(TqGrant){tq_row_oid(scan->slot, Anum_scope_grant_role),
-					  tq_row_text(scan->slot, Anum_scope_grant_scope),
-					  tq_row_text(scan->slot, Anum_scope_grant_queues)};
+		rows[*found] = (TqGrant){tq_row_oid(scan->slot, Anum_scope_grant_role),
+								 tq_row_text(scan->slot,
+											 Anum_scope_grant_scope)};
 	}
 	tq_table_scan_close(scan);
 	PopActiveSnapshot();
 	return rows;
+}
+
+/* Returns whether a role has rights to a part of the queues. */
+bool
+tq_grants_are_partial(void)
+{
+	return tq_spi_exists(&are_partial, NULL);
 }
 
 /* Deletes the rows of roles that no longer exist; returns how many. */

@@ -34,13 +34,15 @@ static TqStatement insert_letter = TQ_STATEMENT(
 #define FIND_LETTER                                                           \
 	"SELECT l.*"                                                              \
 	" FROM tq_internal.dead_letter l"                                         \
-	" WHERE l.task_id = $1 FOR "
+	" WHERE l.task_id = $1"
+
+static TqStatement find_letter = TQ_STATEMENT(FIND_LETTER, TQ_SLUGID);
 
 /* Indexed by TqLock. */
 static TqStatement lock_letter[] =
-	{[TQ_LOCK_SHARE] = TQ_STATEMENT(FIND_LETTER "SHARE", TQ_SLUGID),
-	 [TQ_LOCK_UPDATE] = TQ_STATEMENT(FIND_LETTER "UPDATE", TQ_SLUGID),
-	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER "UPDATE SKIP LOCKED",
+	{[TQ_LOCK_SHARE] = TQ_STATEMENT(FIND_LETTER " FOR SHARE", TQ_SLUGID),
+	 [TQ_LOCK_UPDATE] = TQ_STATEMENT(FIND_LETTER " FOR UPDATE", TQ_SLUGID),
+	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER " FOR UPDATE SKIP LOCKED",
 								   TQ_SLUGID)};
 
 static TqStatement delete_letter =
@@ -91,6 +93,14 @@ dead_letter_read_age(TupleTableSlot *slot, void *letter)
 											  .failed_at = tq_row_time(slot,
 																	   2),
 											  .seq = tq_row_int64(slot, 3)};
+}
+
+/* Reads the dead letter of a task; returns false if there is none. */
+bool
+tq_dead_letter_get(const TqSlug *task_id, TqDeadLetter *letter)
+{
+	return tq_spi_read(&find_letter, TQ_VALUES(PointerGetDatum(task_id)),
+					   read_letter, letter);
 }
 
 /*

@@ -154,7 +154,6 @@ typedef struct TqGrant
 {
 	Oid role; /* may have been dropped */
 	char *scope;
-	char *queues; /* those of grant_queue(); empty: grant_scopes() */
 } TqGrant;
 
 /* Differs once the table, which is watched, may have changed. */
@@ -163,6 +162,7 @@ extern const uint64 *const tq_grants_generation;
 extern void tq_grants_watch(void);
 extern void tq_grants_changed(void);
 extern TqGrant *tq_grants_all(int *found);
+extern bool tq_grants_are_partial(void);
 extern uint64 tq_grants_delete_of_dropped_roles(void);
 
 #define TQ_SECRET_BYTES 32

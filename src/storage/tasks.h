@@ -807,6 +807,7 @@ typedef struct TqDeadLetter
 } TqDeadLetter;
 
 extern void tq_dead_letter_insert(const TqDeadLetter *letter);
+extern bool tq_dead_letter_get(const TqSlug *task_id, TqDeadLetter *letter);
 extern bool tq_dead_letter_lock(const TqSlug *task_id, TqLock mode,
 								TqDeadLetter *letter);
 extern int tq_dead_letters_delete(TimestampTz before, int max);
