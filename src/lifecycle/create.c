@@ -399,6 +399,7 @@ typedef struct Span
 	/* one that is not named like the group; NULL: none */
 	const TqNamedTask *joining;
 	TimestampTz latest; /* latest expiry of those */
+	bool cancels;       /* may the policy of one cancel the group */
 	bool has_own;       /* is the task of that name among them */
 } Span;
 
@@ -421,6 +422,7 @@ add_to_span(Span *span, const TqNamedTask *named)
 				 errhint("Use one schedulerId, or another taskGroupId.")));
 	span->joining = named;
 	span->latest = Max(span->latest, named->task.expires);
+	span->cancels |= tq_group_is_canceled_by(&named->task);
 }
 
 static bool
@@ -465,7 +467,7 @@ join_groups(TqTaskDefinition *tasks, int n)
 
 	for (int start = 0; start < n; start = end)
 	{
-		Span span = {NULL, 0, false};
+		Span span = {0};
 		int64 id;
 
 		for (end = start;
@@ -478,7 +480,8 @@ join_groups(TqTaskDefinition *tasks, int n)
 						  span.has_own);
 		if (span.joining == NULL)
 			continue;
-		id = tq_group_join(span.joining, span.latest, !locks_fit);
+		id = tq_group_join(span.joining, span.latest, span.cancels,
+						   !locks_fit);
 		for (int i = start; i < end; i++)
 		{
 			TqNamedTask *named = &tasks[positions[i]].named;
@@ -517,14 +520,15 @@ static void
 intern_policies(TqTaskDefinition *tasks, int n)
 {
 	int *positions = positions_sorted(tasks, n, compare_policy);
+	Oid creator = tq_access_creator();
 
 	for (int i = 0; i < n; i++)
 	{
 		TqTaskDefinition *definition = &tasks[positions[i]];
 
 		if (definition->given_policy != NULL)
-			definition->named.task.policy = tq_policy_intern(
-				definition->given_policy);
+			definition->named.task.policy =
+				tq_policy_intern(definition->given_policy, creator);
 	}
 }
 

@@ -25,15 +25,26 @@ refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 			 "Use the schedulerId of the group, or another taskGroupId.")));
 }
 
+/* Returns whether the policy of a task may cancel its group. */
+bool
+tq_group_is_canceled_by(const TqTask *task)
+{
+	return tq_policy_get(task->policy)->on_unsuccessful ==
+		   TQ_UNSUCCESSFUL_CANCEL_GROUP;
+}
+
 /*
  * Raises an error unless the task has the schedulerId of the group, the caller
- * may join it, and it is not sealed.
+ * may join it, and it is not sealed; `cancels`: the policy of the task, or of
+ * another one of the call, may cancel the group.
  */
 static void
-group_check_member(const TqGroup *group, const TqNamedTask *named)
+group_check_member(const TqGroup *group, const TqNamedTask *named,
+				   bool cancels)
 {
 	if (group->queue != named->task.queue)
-		tq_require_join(group->scheduler_id, tq_queue_name(group->queue));
+		tq_require_join(group->scheduler_id, tq_queue_name(group->queue),
+						cancels);
 	if (strcmp(group->scheduler_id, named->scheduler_id) != 0)
 		refuse_scheduler(group, named->scheduler_id);
 	if (group->sealed != 0)
@@ -51,7 +62,8 @@ group_check_member(const TqGroup *group, const TqNamedTask *named)
  * if no task is named like it.  Returns whether it has inserted the row.
  */
 static bool
-materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
+materialize(const TqSlug *slug, const TqGroup *new, bool cancels,
+			TqGroup *group)
 {
 	TqGroupFound found = tq_group_find(slug, group);
 
@@ -78,7 +90,7 @@ materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
 
 		if (named == NULL || named->task.group_id != 0)
 			return true;
-		tq_require_join(named->scheduler_id, named->queue_name);
+		tq_require_join(named->scheduler_id, named->queue_name, cancels);
 		if (strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
 		return true;
@@ -90,7 +102,7 @@ materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
 /*
  * Makes a task join its group, which is not named after it, and returns the id
  * of the group.  latest_expires is the latest expiry of the tasks of the same
- * call that join the group.
+ * call that join the group; `cancels`: the policy of one of them may cancel it.
  *
  * A group that has expired may be being deleted concurrently.  Then prolonging
  * it, which waits for the deletion, finds no row, and the group is inserted
@@ -99,7 +111,7 @@ materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
  */
 int64
 tq_group_join(const TqNamedTask *named, TimestampTz latest_expires,
-			  bool lock_row)
+			  bool cancels, bool lock_row)
 {
 	const TqGroup new = {.scheduler_id = named->scheduler_id,
 						 .expires = named->task.expires,
@@ -108,10 +120,10 @@ tq_group_join(const TqNamedTask *named, TimestampTz latest_expires,
 
 	do
 	{
-		if (!materialize(&named->group_slug, &new, &group) && lock_row &&
-			tq_group_lock_row(group.id, false))
+		if (!materialize(&named->group_slug, &new, cancels, &group) &&
+			lock_row && tq_group_lock_row(group.id, false))
 			(void) tq_group_find(&named->group_slug, &group);
-		group_check_member(&group, named);
+		group_check_member(&group, named, cancels);
 	} while (latest_expires > group.expires &&
 			 !tq_group_prolong(group.id,
 							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
@@ -131,7 +143,7 @@ check_own(const TqNamedTask *named)
 
 	if (tq_group_find(&task->task_id, &group) != TQ_GROUP_STORED)
 		return;
-	group_check_member(&group, named);
+	group_check_member(&group, named, tq_group_is_canceled_by(task));
 	if (task->expires > group.expires)
 		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
 }
@@ -198,7 +210,7 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 	tq_group_lock(slug, true);
 	get_to_seal(slug, group);
 	found = *group;
-	(void) materialize(slug, &found, group);
+	(void) materialize(slug, &found, false, group);
 	if (group->sealed == 0)
 	{
 		(void) tq_group_lock_row(group->id, true);

@@ -122,6 +122,14 @@ create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 	(void) tq_create(&new, 1, TQ_REPEAT_LATER, now);
 }
 
+/* What is done as the role that registered a callback. */
+typedef struct Creation
+{
+	const TqCallback *callback;
+	const TqProgress *progress;
+	TimestampTz now;
+} Creation;
+
 /* ---- rights ---- */
 
 /*
@@ -137,23 +145,27 @@ tq_group_callback_require(const TqSlug *group,
 }
 
 static void
-require_still(const void *arg)
+create_as_role(const void *arg)
 {
-	const TqCallback *callback = arg;
+	const Creation *creation = arg;
 	TqTaskDefinition definition;
 
-	group_callback_read_definition(callback, &definition);
-	tq_group_callback_require(&callback->task_group_id, &definition);
+	group_callback_read_definition(creation->callback, &definition);
+	tq_group_callback_require(&creation->callback->task_group_id, &definition);
+	create(creation->callback, creation->progress, creation->now);
 }
 
 /*
- * Raises an error unless the role that registered a callback may do so now.  The
- * scopes of credentials end with a claim, so they were checked once; but what was
- * registered with credentials that were revoked is not done.
+ * Creates the task of a callback as the role that registered it; raises an error
+ * unless that role may do so now.  The scopes of credentials end with a claim, so
+ * they were checked once; but what was registered with credentials that were
+ * revoked is not done.
  */
 static void
-check_role(const TqCallback *callback)
+create_with_rights(const Creation *creation)
 {
+	const TqCallback *callback = creation->callback;
+
 	if (callback->client != NULL && callback->client[0] == '\0')
 		ereport(
 			ERROR,
@@ -164,7 +176,10 @@ check_role(const TqCallback *callback)
 			 errhint("Call tq.cancel_group_callbacks(), and "
 					 "tq.on_group_resolved() again.")));
 	if (callback->client != NULL)
+	{
+		create(callback, creation->progress, creation->now);
 		return;
+	}
 	if (GetUserNameFromId(callback->role, true) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
@@ -173,7 +188,7 @@ check_role(const TqCallback *callback)
 					 "The task is created with the scopes of that role."),
 				 errhint("Call tq.cancel_group_callbacks(), and "
 						 "tq.on_group_resolved() as another role.")));
-	tq_access_as(callback->role, require_still, callback);
+	tq_access_as(callback->role, create_as_role, creation);
 }
 
 /* Raises TQ403 unless the caller may take back a callback. */
@@ -252,8 +267,7 @@ tq_group_callback_try(int64 id, TimestampTz now)
 						&callback.id, 1);
 		return false;
 	}
-	check_role(&callback);
-	create(&callback, &progress, now);
+	create_with_rights(&(Creation){&callback, &progress, now});
 	tq_callback_delete(id);
 	return true;
 }

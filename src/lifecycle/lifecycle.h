@@ -88,7 +88,9 @@ extern void tq_add_dependencies(const TqSlug *task_id, TqSlug *dependencies,
 /* ---- group.c: joining, sealing, canceling and resolving groups ---- */
 
 extern int64 tq_group_join(const TqNamedTask *named,
-						   TimestampTz latest_expires, bool lock_row);
+						   TimestampTz latest_expires, bool cancels,
+						   bool lock_row);
+extern bool tq_group_is_canceled_by(const TqTask *task);
 extern void tq_groups_check_own(const TqTaskDefinition *const *tasks, int n);
 extern void tq_group_check_size(const TqNamedTask *joined);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group);
@@ -321,6 +323,13 @@ extern void tq_progress_report(const TqSlug *task_id, int run_id, int32 holder,
 
 /* ---- transition.c: what transitions write, and what follows ---- */
 
+/* A group that the policy of a task cancels, with the rights of this role. */
+typedef struct TqGroupCancel
+{
+	TqSlug slug;
+	Oid creator; /* InvalidOid: they were checked once */
+} TqGroupCancel;
+
 /*
  * The transitions of one call.  Their messages and the groups to cancel are
  * collected until the call finishes; the rest is written in each round.  A
@@ -331,7 +340,7 @@ typedef struct TqTransitions
 {
 	TimestampTz now;
 	TqOutboxBatch outbox;
-	TqSlug *groups; /* the work list: groups to cancel */
+	TqGroupCancel *groups; /* the work list: groups to cancel */
 	int ngroups;
 	int64 *culprits; /* the same: tasks whose dependents are to be canceled */
 	int nculprits;

@@ -392,6 +392,33 @@ write_failures(TqTransitions *transitions)
 	tq_failures_insert(failures, n);
 }
 
+/* Orders groups to cancel. */
+static int
+compare_cancels(const void *a, const void *b)
+{
+	const TqGroupCancel *x = a;
+	const TqGroupCancel *y = b;
+	int by_slug = tq_slug_compare(&x->slug, &y->slug);
+
+	return by_slug != 0
+			   ? by_slug
+			   : (x->creator > y->creator) - (x->creator < y->creator);
+}
+
+/* Adds the group of a task to the work list. */
+static void
+add_group(TqTransitions *transitions, const TqTask *task)
+{
+	Size size = sizeof(TqGroupCancel) * (transitions->ngroups + 1);
+
+	transitions->groups = transitions->groups == NULL
+							  ? palloc(size)
+							  : repalloc(transitions->groups, size);
+	transitions->groups[transitions->ngroups++] =
+		(TqGroupCancel){.slug = slug_of_group(task),
+						.creator = tq_policy_creator(task->policy)};
+}
+
 /*
  * Writes the dead letters of tasks that ended without success, and adds their
  * dependents, or their groups, each once, to the work list where their policies
@@ -418,15 +445,7 @@ follow_failures(TqTransitions *transitions)
 		if (policy->dead_letter && reason != TQ_RESOLVED_CANCELED_BY_WORKER)
 			dead[ndead++] = task->id;
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
-		{
-			Size size = sizeof(TqSlug) * (transitions->ngroups + 1);
-
-			/* Add the group of a task to the work list. */
-			transitions->groups = transitions->groups == NULL
-									  ? palloc(size)
-									  : repalloc(transitions->groups, size);
-			transitions->groups[transitions->ngroups++] = slug_of_group(task);
-		}
+			add_group(transitions, task);
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS)
 			add_culprit(transitions, task->id);
 	}
@@ -434,11 +453,11 @@ follow_failures(TqTransitions *transitions)
 	if (transitions->ngroups == done)
 		return;
 	qsort(transitions->groups + done, transitions->ngroups - done,
-		  sizeof(TqSlug), tq_compare_slugs);
+		  sizeof(TqGroupCancel), compare_cancels);
 	transitions->ngroups = done + (int) qunique(transitions->groups + done,
 												transitions->ngroups - done,
-												sizeof(TqSlug),
-												tq_compare_slugs);
+												sizeof(TqGroupCancel),
+												compare_cancels);
 }
 
 /* Drops the payloads of completed tasks whose policies say so. */
@@ -708,16 +727,18 @@ cancel_tasks(TqTransitions *transitions, const int64 *ids, int n)
 
 /*
  * Cancels the remaining tasks of a group (doc/spec/policy.md 2), whether it is
- * sealed or not.  It covers the tasks that exist by now.
+ * sealed or not.  It covers the tasks that exist by now.  Does nothing if the role
+ * that created the task has lost the right to.
  */
 static void
-cancel_group(TqTransitions *transitions, TqSlug slug)
+cancel_group(TqTransitions *transitions, const TqGroupCancel *cancel)
 {
 	TqGroup group;
 	int64 *ids;
 	int n;
 
-	if (tq_group_find(&slug, &group) == TQ_GROUP_NONE)
+	if (tq_group_find(&cancel->slug, &group) == TQ_GROUP_NONE ||
+		!tq_may_still_cancel(cancel->creator, &group))
 		return;
 	ids = tq_group_unresolved(&group, &n);
 	cancel_tasks(transitions, ids, n);
@@ -815,7 +836,7 @@ tq_transitions_finish(TqTransitions *transitions)
 {
 	end_round(transitions);
 	for (int i = 0; i < transitions->ngroups; i++)
-		cancel_group(transitions, transitions->groups[i]);
+		cancel_group(transitions, &transitions->groups[i]);
 	if (transitions->nculprits > 0)
 		cancel_dependents(transitions);
 	tq_outbox_append(&transitions->outbox);

@@ -410,6 +410,17 @@ tq_access_version(void)
 	return version;
 }
 
+/*
+ * Returns the role whose rights the later effects of what is created now need.
+ * InvalidOid: the caller has assumed credentials, which end with a claim, so that
+ * its rights are checked once.
+ */
+Oid
+tq_access_creator(void)
+{
+	return assumed_by_caller() == NULL ? ROLE_IN_QUESTION() : InvalidOid;
+}
+
 /* Returns the clientId of the credentials that the caller has assumed, or NULL. */
 const char *
 tq_access_assumed_client(void)

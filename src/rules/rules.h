@@ -46,6 +46,7 @@ extern void tq_access_as(Oid role, TqAccessChecks *checks, const void *arg);
 
 extern char **tq_access_scopes(int *n);
 extern void tq_access_assume(const char *client, char *const *scopes, int n);
+extern Oid tq_access_creator(void);
 extern const char *tq_access_assumed_client(void);
 extern const char *const *tq_access_built_in(Oid role);
 extern uint64 tq_access_forget_dropped_roles(void);
@@ -94,7 +95,9 @@ extern bool tq_may_see_run(const char *right, const TqSlug *task_id,
 extern void tq_require_claim(const char *right, const char *queue,
 							 const TqSlug *task_id, const char *worker_group,
 							 const char *worker_id);
-extern void tq_require_join(const char *scheduler_id, const char *queue);
+extern void tq_require_join(const char *scheduler_id, const char *queue,
+							bool cancels);
+extern bool tq_may_still_cancel(Oid creator, const TqGroup *group);
 extern bool tq_may_depend(int32 queue);
 extern void tq_require_unique(void);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);

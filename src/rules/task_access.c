@@ -460,22 +460,33 @@ may_create_in(const char *queue)
 	return false;
 }
 
+/* Returns what it takes to join a group, and to have a policy cancel it. */
+static TqNeed *
+need_to_join(const char *queue, bool cancels)
+{
+	TqNeed *join = in_queue("join", queue);
+
+	return cancels ? tq_need_all(2, join, in_queue("cancel-task-group", queue))
+				   : join;
+}
+
 /*
  * Checks the right to join a group that has this schedulerId, and whose first
- * task is in this queue.  A schedulerId other than the default one is a right to
- * its groups, as in Taskcluster, which the creation of the task has checked.
- * Else its policies could cancel tasks of another application, and the group
- * would wait for it.  The error does not name the queue, which the caller may not
- * know.
+ * task is in this queue; `cancels`: with a policy that may cancel it.  A
+ * schedulerId other than the default one is a right to its groups, as in
+ * Taskcluster, which the creation of the task has checked.  Else its policies
+ * could cancel tasks of another application, and the group would wait for it.  The
+ * error does not name the queue, which the caller may not know.
  */
 void
-tq_require_join(const char *scheduler_id, const char *queue)
+tq_require_join(const char *scheduler_id, const char *queue, bool cancels)
 {
 	if (strcmp(scheduler_id, TQ_DEFAULT_SCHEDULER) == 0 &&
 		!tq_access_is_unlimited() &&
-		!tq_access_meets(in_queue("join", queue)) && !may_create_in(queue))
+		!tq_access_meets(need_to_join(queue, cancels)) &&
+		!may_create_in(queue))
 		tq_access_error(
-			tq_need_any(2, in_queue("join", ITS_QUEUE),
+			tq_need_any(2, need_to_join(ITS_QUEUE, cancels),
 						tq_need("queue:create-task:lowest:%s", ITS_QUEUE)));
 }
 
@@ -534,6 +545,44 @@ need_of_group(const char *right, const TqGroup *group)
 {
 	return tq_need("queue:%s:%s/%s", right, group->scheduler_id,
 				   tq_slug_text(&group->task_group_id));
+}
+
+/* What tq_may_still_cancel() asks, as another role. */
+typedef struct StillCancels
+{
+	const TqGroup *group;
+	bool *may;
+} StillCancels;
+
+static void
+ask_still_cancels(const void *arg)
+{
+	static const char right[] = "cancel-task-group";
+	const StillCancels *question = arg;
+	const TqGroup *group = question->group;
+
+	*question->may = may_change_group(need_of_group(right, group), right,
+									  group) ||
+					 may_create_in(tq_queue_name(group->queue)) ||
+					 (strcmp(group->scheduler_id, TQ_DEFAULT_SCHEDULER) != 0 &&
+					  tq_access_meets(tq_need("queue:scheduler-id:%s",
+											  group->scheduler_id)));
+}
+
+/*
+ * Returns whether the role that created a task has now what its policy needs to
+ * cancel the group; tq_require_join() asked when it was created.  A role that was
+ * dropped has nothing.  InvalidOid: that was asked once.
+ */
+bool
+tq_may_still_cancel(Oid creator, const TqGroup *group)
+{
+	bool may = true;
+	StillCancels question = {.group = group, .may = &may};
+
+	if (OidIsValid(creator))
+		tq_access_as(creator, ask_still_cancels, &question);
+	return may;
 }
 
 /* Returns a group, or raises TQ404. */

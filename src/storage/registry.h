@@ -92,7 +92,8 @@ extern int64 tq_queue_settings_longest_claim(void);
 
 /* ---- policy_table.c: policies, interned as they were given ---- */
 
-extern int32 tq_policy_intern(Jsonb *policy);
+extern int32 tq_policy_intern(Jsonb *policy, Oid role);
+extern Oid tq_policy_creator(int32 id);
 extern const TqPolicy *tq_policy_get(int32 id);
 extern Jsonb *tq_policy_json(int32 id);
 extern int32 *tq_policies_that_retain(int *found);

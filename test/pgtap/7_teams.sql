@@ -27,6 +27,7 @@ CREATE FUNCTION pg_temp.state_of(id tq.slugid) RETURNS text LANGUAGE sql AS $$
 	SELECT tq.status(id) ->> 'state' || coalesce(' ' || (tq.status(id) #>> '{runs,-1,reasonResolved}'), '')
 $$;
 \set forbidden 'TQ403 The call requires one of (queue:join-in-queue:<taskQueueId>, queue:create-task:lowest:<taskQueueId>).'
+\set to_cancel 'TQ403 The call requires one of (all of (queue:join-in-queue:<taskQueueId>, queue:cancel-task-group-in-queue:<taskQueueId>), queue:create-task:lowest:<taskQueueId>).'
 \set cancels '{"onUnsuccessful": "cancel-group"}'
 
 SET ROLE bank;
@@ -36,7 +37,7 @@ SELECT task_id FROM tq.claim_work('bank/a', 'g', 'w') \g /dev/null
 RESET ROLE;
 
 -- No policy of another application reaches a task: its tasks are not in the group.
-SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, policy => %L, deadline => ''1 s'')', task_group, :'cancels')), :'forbidden', what)
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, policy => %L, deadline => ''1 s'')', task_group, :'cancels')), :'to_cancel', what)
 FROM (VALUES (:'lone', 'the group of a lone task'), (:'shared', 'a group of several tasks')) AS v (task_group, what);
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.create_task(%L, %L)', id, pg_temp.def('x', '{"taskQueueId": "mine/q"}') || jsonb_build_object('taskGroupId', :'shared') - 'schedulerId')), :'forbidden', 'create_task')
 FROM tq.slugid() AS id;
@@ -56,8 +57,58 @@ SELECT is(pg_temp.call_as('teller', format('SELECT tq.enqueue(''bank/c'', task_g
 SELECT tq.grant_queue('spy', 'bank/a', 'join') \g /dev/null
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L) IS NOT NULL', :'shared')), 'true', 'with the right to join');
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L)', :'lone')), :'forbidden', 'which is for one queue');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, policy => %L)', :'shared', :'cancels')), :'to_cancel', 'which is none to cancel the others');
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue_tasks(''mine/q'', ''{"{}","{}"}'', task_group_id => %L, policy => %L)', :'shared', :'cancels')), :'to_cancel', 'nor by many');
+SELECT tq.set_queue('mine/defaults', '{"policy": {"onUnsuccessful": "cancel-group"}}') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/defaults'', task_group_id => %L)', :'shared')), :'to_cancel', 'nor by the default of a queue');
 SELECT tq.revoke_queue('spy', 'bank/a', 'join') \g /dev/null
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L)', :'shared')), :'forbidden', 'and can be revoked');
+
+-- A policy acts with the rights of the role that created its task, when it acts.
+CREATE FUNCTION pg_temp.fail_in(queue text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	claimed record;
+BEGIN
+	SELECT * INTO STRICT claimed FROM tq.claim_work(queue, 'g', 'w');
+	PERFORM tq.report_failed(claimed.task_id, claimed.run_id);
+	RETURN claimed.task_id;
+END $$;
+CREATE FUNCTION pg_temp.rest_after(who name, losing text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	family tq.slugid := tq.slugid();
+	rest tq.slugid;
+BEGIN
+	PERFORM set_config('role', 'bank', true);
+	rest := tq.enqueue('bank/rest', task_group_id => family);
+	PERFORM set_config('role', who, true);
+	PERFORM tq.enqueue('mine/fails', task_group_id => family, policy => '{"onUnsuccessful": "cancel-group"}');
+	PERFORM set_config('role', 'none', true);
+	EXECUTE losing;
+	PERFORM pg_temp.fail_in('mine/fails');
+	RETURN pg_temp.state_of(rest);
+END $$;
+CREATE FUNCTION pg_temp.allow(who name) RETURNS void LANGUAGE sql AS $$
+	SELECT tq.grant_queue(who::text::regrole, 'bank/rest', 'join'), tq.grant_scopes(who::text::regrole, '{queue:cancel-task-group-in-queue:bank/rest}')
+$$;
+CREATE ROLE leaver;
+SELECT tq.grant_queue('leaver', 'mine/*', 'produce'), pg_temp.allow('leaver'), pg_temp.allow('spy') \g /dev/null
+SELECT is(pg_temp.rest_after('leaver', 'SELECT'), 'exception canceled', 'a role that has the rights');
+SELECT is(pg_temp.rest_after('leaver', 'SELECT tq.revoke_scopes(''leaver'', ''{queue:cancel-task-group-in-queue:bank/rest}'')'), 'pending', 'one that has lost one of them');
+SELECT is(pg_temp.rest_after('spy', 'SELECT'), 'exception canceled', 'another role with the same policy has its own');
+SELECT is(pg_temp.rest_after('spy', 'DO ''BEGIN PERFORM tq.revoke_queue(''''spy'''', ''''bank/rest'''', ''''join''''); END'''), 'exception canceled', 'to join is a right for the moment of joining');
+SELECT pg_temp.allow('leaver') \g /dev/null
+SELECT is(pg_temp.rest_after('leaver', 'DROP ROLE leaver'), 'pending', 'a role that was dropped has none');
+SELECT is((SELECT count(DISTINCT creator)::int FROM tq_internal.policy WHERE policy ->> 'onUnsuccessful' = 'cancel-group'), 2, 'each role has a row of its own');
+SELECT is((SELECT count(*)::int FROM tq_internal.policy WHERE creator IS NOT NULL AND policy::text !~ 'cancel-group'), 0, 'for what needs its rights alone');
+SELECT tq.revoke_scopes('spy', '{queue:cancel-task-group-in-queue:bank/rest}') \g /dev/null
+SET ROLE spy;
+SELECT tq.enqueue('mine/first') AS first \gset
+SELECT tq.on_group_resolved(:'first', 'mine/then', '{}', policy => :'cancels') AS follower \gset
+RESET ROLE;
+SELECT tq.cancel_task(:'first') \g /dev/null
+SELECT pg_temp.pass('1 minute') \g /dev/null
+RESET tq.clock_offset;
+SELECT is((SELECT p.creator::text FROM tq_internal.task t JOIN tq_internal.policy p ON p.id = t.policy WHERE t.task_id = :'follower'), 'spy', 'a task of a callback has that of the role that registered it');
 
 -- A task does not become part of a group that another application has begun under its id.
 SELECT tq.slugid() AS guessed \gset
