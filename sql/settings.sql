@@ -20,7 +20,7 @@ FROM (VALUES ('tq.claim_timeout', '0'), ('tq.claim_timeout', '-1'), ('tq.claim_t
 	('tq.max_deadline', '0'), ('tq.max_deadline', '100000d'), ('tq.deadline_delay', '-1'),
 	('tq.max_runs', '0'), ('tq.max_runs', '1001'), ('tq.max_runs', '1002'), ('tq.max_dependencies', '-1'), ('tq.max_dependencies', '10001'),
 	('tq.max_batch', '0'), ('tq.max_wait', '-1'), ('tq.max_wait', '61min'), ('tq.max_waiters', '-1'), ('tq.max_subscriptions', '-1'),
-	('tq.max_bindings', '-1'), ('tq.max_group_tasks', '-1'),
+	('tq.max_bindings', '-1'), ('tq.max_group_tasks', '-1'), ('tq.max_queues', '-2'),
 	('tq.expire_batch', '0'), ('tq.expire_batch', '1000001'),
 	('tq.clock_offset', 'rubbish'), ('tq.clock_offset', '-20000 days'), ('tq.clock_offset', '1 month'), ('tq.clock_offset', '1 year'), ('tq.clock_offset', ''),
 	('tq.clock_offset', '100000 days'),

@@ -192,6 +192,7 @@ tq_sql_json_size(PG_FUNCTION_ARGS)
 PG_FUNCTION_INFO_V1(tq_sql_worker_activity);
 PG_FUNCTION_INFO_V1(tq_sql_intern_queue);
 PG_FUNCTION_INFO_V1(tq_sql_intern_worker);
+PG_FUNCTION_INFO_V1(tq_sql_check_quota);
 PG_FUNCTION_INFO_V1(tq_sql_queue_changed);
 PG_FUNCTION_INFO_V1(tq_sql_workers_changed);
 PG_FUNCTION_INFO_V1(tq_sql_remove_worker);
@@ -239,6 +240,18 @@ tq_sql_intern_worker(PG_FUNCTION_ARGS)
 	tq_worker_seat_intern(PG_GETARG_INT32(0), group, name, &seat);
 	tq_spi_end_part();
 	PG_RETURN_INT32(seat.id);
+}
+
+/* check_quota(setting text): after a row was added */
+Datum
+tq_sql_check_quota(PG_FUNCTION_ARGS)
+{
+	char *setting = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	tq_spi_begin_part();
+	tq_quota_check(setting);
+	tq_spi_end_part();
+	PG_RETURN_VOID();
 }
 
 /* queue_changed(queue int): after an update of its row */

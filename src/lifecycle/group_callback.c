@@ -236,7 +236,10 @@ tq_group_callback_add(const TqSlug *group, TqTaskDefinition *definition,
 		tq_callback_delete(callback.id);
 	}
 	else
+	{
+		tq_quota_check("tq.max_callbacks");
 		tq_timer_insert(TQ_TIMER_CALLBACK, now, &callback.id, 1);
+	}
 }
 
 /*

@@ -298,6 +298,7 @@ CREATE FUNCTION tq.schedule_cron(
 DECLARE
 	cron tq_internal.cron;
 	owner oid;
+	is_new bool;
 BEGIN
 	PERFORM tq_internal.not_null(name, 'name'), tq_internal.not_null(schedule, 'schedule');
 	cron.task_queue_id := tq_internal.arg_queue(task_queue_id);
@@ -333,6 +334,7 @@ BEGIN
 	EXCEPTION WHEN SQLSTATE 'TQ999' THEN	-- undone
 	END;
 
+	is_new := NOT EXISTS (SELECT FROM tq_internal.cron c WHERE c.name = schedule_cron.name);
 	INSERT INTO tq_internal.cron AS c (name, id, role, schedule, task_queue_id, overlap, payload, options, created)
 		VALUES (cron.name, cron.id, cron.role, cron.schedule, cron.task_queue_id, schedule_cron.overlap, schedule_cron.payload, cron.options, cron.created)
 		ON CONFLICT ON CONSTRAINT cron_pkey DO UPDATE SET schedule = excluded.schedule, task_queue_id = excluded.task_queue_id,
@@ -343,6 +345,9 @@ BEGIN
 		RAISE EXCEPTION 'recurring task "%" has another owner', cron.name
 			USING ERRCODE = 'TQ409', DETAIL = format('Its owner is role "%s".', coalesce(tq_internal.role_name(owner), '?')),
 				HINT = 'Choose another name, or have it unscheduled by tq.unschedule_cron().';
+	END IF;
+	IF is_new THEN
+		PERFORM tq_internal.check_quota('tq.max_cron_jobs');
 	END IF;
 	RETURN NEXT tq_internal.schedule_firings(cron);
 END

@@ -13,18 +13,33 @@ CREATE FUNCTION tq_internal.settings_changed(queue int) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_settings_changed' LANGUAGE C STRICT;
 COMMENT ON FUNCTION tq_internal.settings_changed(int) IS 'makes the limits and gates of a queue follow its settings, and wakes those that wait for its tasks at commit';
 
+-- What src/core/queue_settings.c says.
+CREATE FUNCTION tq_internal.needs_counters(settings jsonb) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RETURN EXISTS (SELECT FROM jsonb_each(settings) AS s WHERE s.value <> '0' AND s.value <> 'null'
+		AND s.key IN ('concurrentLimit', 'rateCount', 'maxPending', 'maxDelayed', 'maxRunning'));
+END
+$$;
+COMMENT ON FUNCTION tq_internal.needs_counters(jsonb) IS 'whether settings of a queue need its counters in shared memory';
+
 CREATE FUNCTION tq_internal.change_settings(name text, changes jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
 	number int;
 	answer jsonb;
+	was_limited bool;
 BEGIN
 	PERFORM tq_internal.check_settings(name, changes);
 	number := tq_internal.intern_queue(name);
+	SELECT tq_internal.needs_counters(s.settings) INTO was_limited FROM tq_internal.queue_settings s WHERE s.queue = number;
 	-- It waits for a concurrent change of the same queue, and adds to that.
-	INSERT INTO tq_internal.queue_settings AS s VALUES (number, jsonb_strip_nulls(changes))
-		ON CONFLICT (queue) DO UPDATE SET settings = jsonb_strip_nulls(s.settings || changes)
+	INSERT INTO tq_internal.queue_settings AS s VALUES (number, jsonb_strip_nulls(changes), session_user)
+		ON CONFLICT (queue) DO UPDATE SET settings = jsonb_strip_nulls(s.settings || changes),
+			creator = CASE WHEN was_limited THEN s.creator ELSE session_user END
 		RETURNING s.settings INTO answer;
 	PERFORM tq_internal.check_settings(name, answer);
+	IF was_limited IS NOT TRUE AND tq_internal.needs_counters(answer) THEN
+		PERFORM tq_internal.check_quota('tq.max_limited_queues');
+	END IF;
 	IF answer = '{}' THEN
 		DELETE FROM tq_internal.queue_settings s WHERE s.queue = number;
 	END IF;

@@ -18,14 +18,16 @@ CREATE TABLE tq_internal.queue (
 	expires timestamptz,			-- NULL: no worker has been seen
 	last_date_active timestamptz,	-- written at most once per tq.seen_interval
 	retired xid8,					-- by that transaction: nothing refers to it; src/storage/interned.c
-	settled xid8
+	settled xid8,
+	creator text					-- role that had logged in: for tq.max_queues; a name, as in the next tables, because the role may be dropped
 );
 CREATE INDEX queue_by_provisioner ON tq_internal.queue (task_queue_id COLLATE "C");	-- of patterns
 COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; deleted when they have expired and nothing refers to them';
 
 CREATE TABLE tq_internal.queue_settings (
 	queue int PRIMARY KEY,
-	settings jsonb NOT NULL			-- as they were given to set_queue()
+	settings jsonb NOT NULL,		-- as they were given to set_queue()
+	creator text					-- role that has limited it: for tq.max_limited_queues
 );
 COMMENT ON TABLE tq_internal.queue_settings IS 'what queues are set to: paused, limits, defaults of their tasks';
 
@@ -65,8 +67,10 @@ CREATE TABLE tq_internal.worker (
 	recent_runs int[] NOT NULL DEFAULT '{}',
 	retired xid8,					-- as of a queue
 	settled xid8,
+	creator text,					-- for tq.max_workers; NULL: it has expired
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
+CREATE INDEX worker_creator ON tq_internal.worker (creator);
 COMMENT ON TABLE tq_internal.worker IS 'workers, interned per task queue; deleted when they have expired and nothing refers to them';
 
 CREATE TABLE tq_internal.task_group (

@@ -13,6 +13,10 @@ CREATE FUNCTION tq_internal.intern_queue(task_queue_id text) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_intern_queue' LANGUAGE C STRICT;
 COMMENT ON FUNCTION tq_internal.intern_queue(text) IS 'number of a queue, whose row is inserted or revived if necessary';
 
+CREATE FUNCTION tq_internal.check_quota(setting text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_check_quota' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.check_quota(text) IS 'raises 53400 if the role has more than that setting allows, after it has made one';
+
 CREATE FUNCTION tq_internal.intern_worker(queue int, worker_group text, worker_id text) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_intern_worker' LANGUAGE C STRICT;
 COMMENT ON FUNCTION tq_internal.intern_worker(int, text, text) IS 'number of a worker, whose row is inserted or revived if necessary';

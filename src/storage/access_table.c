@@ -2,7 +2,8 @@
  * access_table.c
  *	  Who may do what, and did: rows of tq_internal.scope_grant, the scopes of
  *	  roles; of tq_internal.secret, what credentials are signed with; and of
- *	  tq_internal.audit, which role made which call.
+ *	  tq_internal.audit, which role made which call; and how much a role may
+ *	  make, in several tables.
  *
  * Each session caches what it has compiled from the rows (rules/access.c,
  * watched_table.c).
@@ -283,4 +284,97 @@ tq_audit_delete(TimestampTz before, int max)
 							TQ_VALUES(TimestampTzGetDatum(before),
 									  Int32GetDatum(max)),
 							NULL);
+}
+
+/* ---- quotas ---- */
+
+/*
+ * A quota limits how many names a role has made that are still in use.  It is
+ * looked at after a row was added, and never for a name that is there.  A name
+ * counts for the role that has logged in, as the settings are those of its
+ * session; a recurring task and a callback count for the role that owns them.
+ *
+ * Quotas take no lock, so that no role waits for what another session makes:
+ * transactions of one role that are open at the same time do not see each
+ * other's rows, and can pass a quota together.
+ */
+
+typedef struct Quota
+{
+	const char *setting;
+	const int *limit;
+	const char *what;
+	const char *way_out; /* how a role makes room */
+	TqStatement *count;  /* $1: who has logged in, $2: who calls, $3: up to */
+} Quota;
+
+#define COUNT(rows)                                                           \
+	TQ_STATEMENT("SELECT count(*) FROM (SELECT FROM tq_internal." rows        \
+				 " LIMIT $3) AS c",                                           \
+				 TEXTOID, OIDOID, INT8OID)
+
+static TqStatement count_queues = COUNT(
+	"queue WHERE creator = $1 AND retired IS NULL");
+static TqStatement count_limited = COUNT(
+	"queue_settings WHERE creator = $1 AND tq_internal.needs_counters(settings)");
+static TqStatement count_workers = COUNT(
+	"worker WHERE creator = $1 AND retired IS NULL");
+static TqStatement count_crons = COUNT("cron WHERE role = $2");
+static TqStatement count_callbacks = COUNT("group_callback WHERE role = $2");
+
+static const Quota quotas[] = {
+	{"tq.max_queues", &tq_max_queues, "queues",
+	 "A queue counts until it has expired and has no tasks.", &count_queues},
+	{"tq.max_limited_queues", &tq_max_limited_queues, "queues with limits",
+	 "Remove limits with tq.set_queue().", &count_limited},
+	{"tq.max_workers", &tq_max_workers, "workers",
+	 "A worker counts until it has expired.", &count_workers},
+	{"tq.max_cron_jobs", &tq_max_cron_jobs, "recurring tasks",
+	 "End others with tq.unschedule_cron().", &count_crons},
+	{"tq.max_callbacks", &tq_max_callbacks, "callbacks of groups",
+	 "A callback counts until its group is resolved; see tq.cancel_group_callbacks().",
+	 &count_callbacks}};
+
+static void
+refuse_more(const Quota *quota, const char *role, int64 present)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("role \"%s\" has too many %s", role, quota->what),
+			 errdetail("It would have " INT64_FORMAT ", and may have %d (%s).",
+					   present, *quota->limit, quota->setting),
+			 errhint("%s Or a superuser can raise %s for the role.",
+					 quota->way_out, quota->setting)));
+}
+
+/*
+ * Raises 53400 if a role has more than the setting of that name allows, of
+ * which it has just made one; NULL: there is none.  A superuser could change
+ * the setting, and has no quota.
+ */
+void
+tq_quota_check(const char *setting)
+{
+	for (int i = 0; setting != NULL && i < lengthof(quotas); i++)
+	{
+		const Quota *quota = &quotas[i];
+		bool is_owned = quota->count == &count_crons ||
+						quota->count == &count_callbacks;
+		Oid role = is_owned ? tq_spi_caller() : GetSessionUserId();
+		char *name;
+		int64 present;
+
+		if (strcmp(setting, quota->setting) != 0 || *quota->limit < 0 ||
+			superuser_arg(GetSessionUserId()))
+			continue;
+		name = GetUserNameFromId(role, false);
+		present = tq_spi_run_int64(quota->count,
+								   TQ_VALUES(CStringGetTextDatum(name),
+											 ObjectIdGetDatum(role),
+											 Int64GetDatum(
+												 (int64) *quota->limit + 1)),
+								   0);
+		if (present > *quota->limit)
+			refuse_more(quota, name, present);
+	}
 }

@@ -161,7 +161,8 @@
 	X(t, recent_tasks, own, )                                                 \
 	X(t, recent_runs, own, )                                                  \
 	X(t, retired, own, )                                                      \
-	X(t, settled, own, )
+	X(t, settled, own, )                                                      \
+	X(t, creator, own, )
 
 #define TQ_DEAD_LETTER_COLUMNS(X, t)                                          \
 	X(t, task_id, slug, task_id)                                              \
@@ -215,7 +216,8 @@
 	TQ_SECRET_TIMES(X, t)
 #define TQ_QUEUE_SETTINGS_COLUMNS(X, t)                                       \
 	X(t, queue, int32, queue)                                                 \
-	X(t, settings, varlena, settings)
+	X(t, settings, varlena, settings)                                         \
+	X(t, creator, own, )
 #define TQ_SHARD_COLUMNS(X, t)                                                \
 	X(t, is_only, own, )                                                      \
 	X(t, buckets, varlena, buckets)                                           \
@@ -265,7 +267,8 @@
 	X(t, due, own, ) X(t, seq, own, ) X(t, kind, own, ) X(t, tasks, own, )
 #define TQ_QUEUE_COLUMNS(X, t)                                                \
 	X(t, id, own, ) X(t, task_queue_id, own, ) X(t, expires, own, )           \
-	X(t, last_date_active, own, ) X(t, retired, own, ) X(t, settled, own, )
+	X(t, last_date_active, own, ) X(t, retired, own, ) X(t, settled, own, )   \
+	X(t, creator, own, )
 #define TQ_POLICY_COLUMNS(X, t)                                               \
 	X(t, id, own, ) X(t, policy, own, ) X(t, creator, own, )                  \
 	X(t, retired, own, ) X(t, settled, own, )

@@ -56,13 +56,15 @@ typedef struct Interned
 	TqStatement *find;
 	TqStatement *retire;
 	TqStatement *remove;
+	const char *quota; /* setting that limits how many a role makes; or NULL */
 } Interned;
 
 #define REVIVE(table)                                                         \
-	TQ_STATEMENT("UPDATE tq_internal." table                                  \
-				 " SET retired = NULL, settled = NULL"                        \
-				 " WHERE id = $1 AND retired IS NOT NULL",                    \
-				 INT4OID)
+	TQ_STATEMENT(                                                             \
+		"UPDATE tq_internal." table                                           \
+		" SET retired = NULL, settled = NULL, creator = session_user"         \
+		" WHERE id = $1 AND retired IS NOT NULL",                             \
+		INT4OID)
 
 /*
  * $1 is the horizon, before which no snapshot and no transaction is.  A row that
@@ -145,10 +147,12 @@ static TqStatement remove_policies = REMOVE("policy");
 static const Interned interned[] =
 	{[TQ_INTERNED_WORKER] = {&worker_table, &revive_worker, &run_table,
 							 Anum_run_worker, &used_workers, &settle_workers,
-							 &find_workers, &retire_workers, &remove_workers},
+							 &find_workers, &retire_workers, &remove_workers,
+							 "tq.max_workers"},
 	 [TQ_INTERNED_QUEUE] = {&queue_table, &revive_queue, &task_table,
 							Anum_task_queue, &used_queues, &settle_queues,
-							&find_queues, &retire_queues, &remove_queues},
+							&find_queues, &retire_queues, &remove_queues,
+							"tq.max_queues"},
 	 [TQ_INTERNED_POLICY] = {&policy_table, NULL, &task_table,
 							 Anum_task_policy, NULL, &settle_policies,
 							 &find_policies, &retire_policies,
@@ -156,7 +160,8 @@ static const Interned interned[] =
 
 /*
  * Returns the number of a value, after inserting its row, or reviving it, if
- * necessary.  What was read before is read again then.
+ * necessary.  What was read before is read again then.  Only a session that has
+ * added the row looks at the quota of its role.
  */
 int32
 tq_intern(TqInterned kind, TqStatement *insert, const Datum *values,
@@ -168,11 +173,10 @@ tq_intern(TqInterned kind, TqStatement *insert, const Datum *values,
 	while (id == 0 || is_retired)
 	{
 		tq_name_interning();
-		if (id != 0)
-			tq_spi_run(interned[kind].revive, TQ_VALUES(Int32GetDatum(id)),
-					   NULL);
-		else
-			tq_spi_run(insert, values, NULL);
+		if ((id != 0 ? tq_spi_run(interned[kind].revive,
+								  TQ_VALUES(Int32GetDatum(id)), NULL)
+					 : tq_spi_run(insert, values, NULL)) > 0)
+			tq_quota_check(interned[kind].quota);
 		is_retired = false;
 		id = find(value, &is_retired);
 	}

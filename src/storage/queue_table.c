@@ -45,7 +45,7 @@ static TqNameCache queue_names = {.purpose = "tq names of queues",
 								  .watched = TQ_WATCHED(queue_table)};
 
 static TqStatement insert_queue = TQ_STATEMENT(
-	"INSERT INTO tq_internal.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.queue (task_queue_id, creator) VALUES ($1, session_user) ON CONFLICT DO NOTHING",
 	TEXTOID);
 
 static TqStatement see_queue = TQ_STATEMENT(

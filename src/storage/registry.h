@@ -194,6 +194,8 @@ typedef struct TqAuditRow
 	Jsonb *arguments;
 } TqAuditRow;
 
+extern void tq_quota_check(const char *setting);
+
 extern void tq_audit_insert(const TqAuditRow *row);
 extern int tq_audit_delete(TimestampTz before, int max);
 

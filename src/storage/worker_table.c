@@ -64,13 +64,13 @@ static TqNameCache worker_names = {.purpose = "tq names of workers",
 								   .watched = TQ_WATCHED(worker_table)};
 
 static TqStatement insert_worker = TQ_STATEMENT(
-	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id, creator) VALUES ($1, $2, $3, session_user) ON CONFLICT DO NOTHING",
 	INT4OID, TEXTOID, TEXTOID);
 
 /* Skips the row if another session is storing what this worker did. */
 static TqStatement store_worker = TQ_STATEMENT(
 	"UPDATE tq_internal.worker AS w SET last_date_active = $4, expires = greatest(w.expires, $5),"
-	" first_claim = CASE WHEN $6 THEN coalesce(w.first_claim, $4) ELSE w.first_claim END,"
+	" creator = coalesce(w.creator, session_user), first_claim = CASE WHEN $6 THEN coalesce(w.first_claim, $4) ELSE w.first_claim END,"
 	" (recent_tasks, recent_runs) = (SELECT coalesce(array_agg(x.task ORDER BY x.nth), '{}'),"
 	" coalesce(array_agg(x.run_id ORDER BY x.nth), '{}')"
 	" FROM (SELECT * FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, $2, $3) AS c"
@@ -83,7 +83,7 @@ static TqStatement store_worker = TQ_STATEMENT(
 
 static TqStatement forget_workers = TQ_STATEMENT(
 	"UPDATE tq_internal.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
-	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}'"
+	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}', creator = NULL"
 	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE expires < $1"
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);

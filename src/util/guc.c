@@ -43,6 +43,11 @@ int tq_max_waiters = 0;
 int tq_max_subscriptions = 0;
 int tq_max_bindings = 0;
 int tq_max_group_tasks = 0;
+int tq_max_queues = 1000;
+int tq_max_limited_queues = 100;
+int tq_max_workers = 10000;
+int tq_max_cron_jobs = 1000;
+int tq_max_callbacks = 10000;
 bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
@@ -262,6 +267,33 @@ define_callers(void)
 		&tq_max_waiters, 0);
 }
 
+/* Defines a limit of what a role may make and keep (access_table.c). */
+static void
+define_quota(const char *name, const char *what, int *variable)
+{
+	define_limit(name, what, "Superusers have no limit.", variable, -1);
+}
+
+static void
+define_quotas(void)
+{
+	define_quota("tq.max_callbacks",
+				 "How many callbacks of groups a role may have; -1: no limit.",
+				 &tq_max_callbacks);
+	define_quota("tq.max_cron_jobs",
+				 "How many recurring tasks a role may own; -1: no limit.",
+				 &tq_max_cron_jobs);
+	define_quota("tq.max_limited_queues",
+				 "How many queues a role may set limits of; -1: no limit.",
+				 &tq_max_limited_queues);
+	define_quota("tq.max_queues",
+				 "How many queues a role may make; -1: no limit.",
+				 &tq_max_queues);
+	define_quota("tq.max_workers",
+				 "How many workers a role may make; -1: no limit.",
+				 &tq_max_workers);
+}
+
 static const struct config_enum_entry credentials_values[] =
 	{{"auto", TQ_CREDENTIALS_AUTO, false},
 	 {"on", TQ_CREDENTIALS_ON, false},
@@ -312,6 +344,7 @@ tq_guc_define(void)
 	define_size("tq.max_tags", "How large the tags of a task may be.",
 				&tq_max_tags);
 	define_callers();
+	define_quotas();
 	DefineCustomBoolVariable(
 		"tq.maintenance", "Whether maintenance of tq runs in a database.",
 		"Turn it off while a restore or logical replication fills the tables.",

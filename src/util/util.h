@@ -52,6 +52,12 @@ extern int tq_max_waiters; /* 0: no limit, as the next three */
 extern int tq_max_subscriptions;
 extern int tq_max_bindings;
 extern int tq_max_group_tasks;
+extern int tq_max_queues; /* -1: no limit, as the next four */
+extern int tq_max_limited_queues;
+extern int tq_max_workers;
+extern int tq_max_cron_jobs;
+extern int tq_max_callbacks;
+
 /* Values of tq.credentials. */
 typedef enum TqCredentialsSetting
 {

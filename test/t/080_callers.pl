@@ -120,6 +120,29 @@ prepare();
 wait_worker($node, $db);
 check_roles('with the preload');
 
+# ---- quotas ----
+
+$node->safe_psql($db, "ALTER ROLE guest SET tq.max_queues = 2");
+my $queues = q{SELECT count(tq.enqueue('quota/q' || n)) FROM generate_series(%d, %d) AS n};
+is(answer_of('guest', sprintf($queues, 1, 3)), '53400', 'quotas: more queues than the role may make');
+is(answer_of('guest', sprintf($queues, 1, 1)), 1, 'quotas: what was rolled back does not count');
+is(answer_of('guest', 'SET tq.max_queues = 10', sprintf($queues, 1, 3)), '53400', 'quotas: the role cannot set them');
+is(answer_of('other', 'SET ROLE guest', sprintf($queues, 11, 14)), 4, 'quotas: they are of the role that has logged in');
+is(answer_of('guest', sprintf($queues, 11, 14)), 4, 'quotas: names that there are');
+{
+	# Of transactions that are open at the same time, each sees its own queues.
+	my @open = map { session_of('guest') } 1 .. 2;
+
+	$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_queues = 3');
+	@open = map { $_->quit; session_of('guest') } @open;
+	is(answer($open[$_], 'BEGIN') . answer($open[$_], sprintf($queues, 2 + $_, 2 + $_)), '1', "quotas: open transactions, $_") foreach 0 .. 1;
+	is(answer($open[$_], 'COMMIT'), '', "quotas: do not wait, $_") foreach 0 .. 1;
+	$_->quit foreach @open;
+}
+is(answer_of('guest', sprintf($queues, 5, 5)), '53400', 'quotas: what is committed counts');
+$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_queues = -1');
+is(answer_of('guest', sprintf($queues, 5, 30)), 26, 'quotas: a superuser raises them');
+
 # ---- tasks of a group, by its counters ----
 
 ok($node->poll_query_until($db, q{SELECT (tq_internal.count_state()).source = 'memory'}), 'the server has counters');
