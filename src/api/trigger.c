@@ -1,6 +1,7 @@
 /*
  * trigger.c
- *	  Triggers for rows that SQL writes: pending runs, timers and scopes.
+ *	  Triggers for rows that SQL writes: who may write them, pending runs,
+ *	  timers and scopes.
  *
  * They are for statements that write the tables: a restore, replication, a
  * superuser's DELETE.  Storage writes through the access methods, which fire no
@@ -10,18 +11,65 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_class.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "utils/acl.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
 #include "../storage/registry.h"
+#include "../util/compat.h"
 
+PG_FUNCTION_INFO_V1(tq_guard_rows);
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);
 PG_FUNCTION_INFO_V1(tq_track_grants);
 PG_FUNCTION_INFO_V1(tq_track_queue_settings);
 PG_FUNCTION_INFO_V1(tq_track_shard);
+
+/* ---- the owner ---- */
+
+/* Raises the error of a call outside of the triggers of tq's tables. */
+static void
+refuse_guard(void)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+		 errmsg("tq_internal.guard_rows() is for the triggers of tq's tables"),
+		 errdetail("It is called before a statement that writes a table."),
+		 errhint("Do not call it, nor use it for other triggers.")));
+}
+
+/*
+ * tq_internal.guard_rows() returns trigger
+ *
+ * Refuses a statement that writes a table of tq, unless the effective role owns
+ * the table: members of pg_write_all_data have the right to write every table.
+ * The statements of a call of tq have the rights of the owner (util/spi.c).
+ */
+Datum
+tq_guard_rows(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+		TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		refuse_guard();
+	if (!TqOwnsTable(RelationGetRelid(trigger->tg_relation)))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for table \"%s\"",
+					RelationGetRelationName(trigger->tg_relation)),
+			 errdetail(
+				 "Only the owner of the extension writes the tables of tq; role \"%s\" is not a member of it.",
+				 GetUserNameFromId(GetUserId(), false)),
+			 errhint("Call the functions of schema tq.")));
+	return PointerGetDatum(NULL);
+}
 
 /* ---- pending ---- */
 

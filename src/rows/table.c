@@ -549,7 +549,8 @@ refuse_triggers(Relation rel, int16 event)
 		if ((trigger->tgtype & event) != 0 &&
 			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
 			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
-			!(strncmp(trigger->tgname, "track_", 6) == 0 ||
+			!(strcmp(trigger->tgname, "guard_rows") == 0 ||
+			  strncmp(trigger->tgname, "track_", 6) == 0 ||
 			  strcmp(trigger->tgname, "stamp_message") == 0))
 			ereport(
 				ERROR,

@@ -548,6 +548,22 @@ COMMENT ON TABLE tq_internal.secret IS 'secrets that sign the credentials of cla
 ALTER TABLE tq_internal.secret ENABLE ROW LEVEL SECURITY;
 INSERT INTO tq_internal.secret (since) VALUES (pg_catalog.clock_timestamp());
 
+-- Members of pg_write_all_data may write every table, but not those of tq.
+CREATE FUNCTION tq_internal.guard_rows() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_guard_rows' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.guard_rows() IS 'trigger: refuses a statement of a role that does not own the table';
+DO $$
+DECLARE
+	guarded pg_catalog.regclass;
+BEGIN
+	FOR guarded IN SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::pg_catalog.regnamespace AND c.relkind IN ('r', 'p') LOOP
+		EXECUTE pg_catalog.format('CREATE TRIGGER guard_rows BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s
+			FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.guard_rows()', guarded);
+		EXECUTE pg_catalog.format('ALTER TABLE %s ENABLE ALWAYS TRIGGER guard_rows', guarded);
+	END LOOP;
+END
+$$;
+
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.worker', '');

@@ -114,10 +114,13 @@
 	object_ownercheck(DatabaseRelationId, database, GetUserId())
 #define TqOwnsExtension(extension)                                            \
 	object_ownercheck(ExtensionRelationId, extension, GetUserId())
+#define TqOwnsTable(table)                                                    \
+	object_ownercheck(RelationRelationId, table, GetUserId())
 #else
 #define TqOwnsDatabase(database) pg_database_ownercheck(database, GetUserId())
 #define TqOwnsExtension(extension)                                            \
 	pg_extension_ownercheck(extension, GetUserId())
+#define TqOwnsTable(table) pg_class_ownercheck(table, GetUserId())
 #endif
 
 /* Returns all settings of the session, and sets *n to their number. */
