@@ -99,5 +99,11 @@ FROM tq.task_details WHERE task_id = ANY (ARRAY[pg_temp.id('r1'), pg_temp.id('r2
 SELECT task_id, run_id FROM tq.claim_work('regress/rolled', 'g', 'w');
 SELECT task_id, run_id FROM tq.claim_work('regress/saved', 'g', 'w');
 
+-- A payload that is not used, because a worker has the task already
+SELECT tq.enqueue('regress/debounced', '1', task_id => pg_temp.id('kept'), policy => '{"uniqueKey": "k", "onConflict": "replace"}') = pg_temp.id('kept') AS kept;
+SELECT tq.enqueue('regress/debounced', '2', policy => '{"uniqueKey": "k", "onConflict": "replace"}') = pg_temp.id('kept') AS kept;
+SELECT payload FROM tq.claim_work('regress/debounced', 'g', 'w');
+SELECT tq.enqueue('regress/debounced', '3', policy => '{"uniqueKey": "k", "onConflict": "replace"}') = pg_temp.id('kept') AS kept;
+
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;

@@ -509,6 +509,21 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 	}
 }
 
+/* Says that a payload that was given is not used. */
+static void
+note_not_replaced(const TqTaskDefinition *given, const TqNamedTask *there)
+{
+	ereport(
+		NOTICE,
+		(errmsg("task \"%s\" was not replaced",
+				tq_slug_text(&there->task.task_id)),
+		 errdetail(
+			 "It has the unique key \"%s\", and a worker has claimed it: the payload that was given is not used.",
+			 tq_error_clip(given->keys[TQ_KEY_UNIQUE])),
+		 errhint(
+			 "Create the task again when that one is resolved, or let uniqueStates leave out \"running\".")));
+}
+
 /*
  * Replaces the task that is there, unless it was claimed or is of another
  * queue.  Returns false if it no longer holds the key; a task of the call holds
@@ -531,9 +546,13 @@ unique_replace(const TqUnique *unique, const UniqueEntry *entry, int64 holder)
 		 !tq_policy_is_held(unique_policy_of(&given->named.task), run.state,
 							there->named.task.created, unique->now)))
 		return false;
-	if (there->named.task.queue != given->named.task.queue ||
-		!was_never_claimed(&run))
+	if (there->named.task.queue != given->named.task.queue)
 		return true;
+	if (!was_never_claimed(&run))
+	{
+		note_not_replaced(given, &there->named);
+		return true;
+	}
 	/* Raise TQ403 unless the caller may create the task as it is to become. */
 	becomes = *there;
 	becomes.named.task.priority = given->named.task.priority;
