@@ -195,7 +195,7 @@ PG_FUNCTION_INFO_V1(tq_sql_intern_worker);
 PG_FUNCTION_INFO_V1(tq_sql_check_quota);
 PG_FUNCTION_INFO_V1(tq_sql_queue_changed);
 PG_FUNCTION_INFO_V1(tq_sql_workers_changed);
-PG_FUNCTION_INFO_V1(tq_sql_remove_worker);
+PG_FUNCTION_INFO_V1(tq_sql_remove_workers);
 
 /* worker_activity(worker int) -> (seen, tasks, runs) */
 Datum
@@ -270,19 +270,20 @@ tq_sql_workers_changed(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* remove_worker(worker int, error jsonb) -> (task_id, run_id, outcome) */
+/* remove_workers(workers int[], error jsonb) -> (task_id, run_id, outcome) */
 Datum
-tq_sql_remove_worker(PG_FUNCTION_ARGS)
+tq_sql_remove_workers(PG_FUNCTION_ARGS)
 {
 	Jsonb *error = PG_ARGISNULL(1) ? NULL : PG_GETARG_JSONB_P(1);
 	TqReport *reports;
 	int n;
 
 	if (PG_ARGISNULL(0))
-		elog(ERROR, "a body gives no worker");
+		elog(ERROR, "a body gives no workers");
 	InitMaterializedSRF(fcinfo, 0);
 	tq_spi_begin_part();
-	reports = tq_worker_remove(PG_GETARG_INT32(0), error, tq_clock_now(), &n);
+	reports = tq_workers_remove(PG_GETARG_ARRAYTYPE_P(0), error,
+								tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
 	tq_spi_end_part();

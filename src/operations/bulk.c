@@ -315,21 +315,21 @@ note_removed(const TqReport *reports, int n)
 }
 
 /*
- * Resolves the running runs of a worker as worker-shutdown, with that error, so
- * that they are retried as after a report of it.  Returns the reports, with their
- * outcomes.
+ * Resolves the running runs of these workers as worker-shutdown, with that error,
+ * so that they are retried as after a report of it; all of them as one report,
+ * which has an order of locks.  Returns the reports, with their outcomes.
  */
 TqReport *
-tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now, int *n)
+tq_workers_remove(ArrayType *workers, Jsonb *error, TimestampTz now, int *n)
 {
-	TqHeldRun *runs = tq_runs_held(worker, n);
+	TqHeldRun *runs = tq_runs_held(workers, n);
 	TqReport *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
 
 	for (int i = 0; i < *n; i++)
 		reports[i] = (TqReport){.task_id = runs[i].task_id,
 								.run_id = runs[i].run_id,
 								.reason = TQ_RESOLVED_WORKER_SHUTDOWN,
-								.holder = worker,
+								.holder = runs[i].worker,
 								.error = error};
 	tq_resolve_reports(reports, *n, now);
 	note_removed(reports, *n);

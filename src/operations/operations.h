@@ -92,8 +92,8 @@ extern int tq_bulk_cancel(TqBulk *bulk, TqLockedTasks *locked,
 						  TimestampTz now);
 extern int tq_bulk_move(TqBulk *bulk, TqLockedTasks *locked, TimestampTz now);
 
-extern TqReport *tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now,
-								  int *n);
+extern TqReport *tq_workers_remove(ArrayType *workers, Jsonb *error,
+								   TimestampTz now, int *n);
 
 /* ---- reorder.c: moves pending runs within the order of their queues ---- */
 

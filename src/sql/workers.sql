@@ -29,9 +29,9 @@ CREATE FUNCTION tq_internal.workers_changed() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_workers_changed' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.workers_changed() IS 'makes every session read the rows of workers again';
 
-CREATE FUNCTION tq_internal.remove_worker(worker int, error jsonb) RETURNS SETOF tq.resolution
-	AS 'MODULE_PATHNAME', 'tq_sql_remove_worker' LANGUAGE C;
-COMMENT ON FUNCTION tq_internal.remove_worker(int, jsonb) IS 'resolves the running runs of a worker as worker-shutdown, with that error';
+CREATE FUNCTION tq_internal.remove_workers(workers int[], error jsonb) RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_sql_remove_workers' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.remove_workers(int[], jsonb) IS 'resolves the running runs of these workers as worker-shutdown, with that error';
 
 CREATE FUNCTION tq_internal.arg_worker_name(value text, name text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_worker_name' LANGUAGE C;
@@ -78,15 +78,6 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.worker_json(int) IS 'a worker as get_worker() shows it';
 
-CREATE FUNCTION tq_internal.worker_missing(task_queue_id text, worker_group text, worker_id text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	RAISE EXCEPTION 'worker "%/%" of task queue "%" does not exist', worker_group, worker_id, task_queue_id
-		USING ERRCODE = 'TQ404', DETAIL = 'It has not called tq.claim_work(), or it or its queue has not been seen for a day.',
-			HINT = 'A worker becomes known by its first tq.claim_work(), or by tq.declare_worker().';
-END
-$$;
-COMMENT ON FUNCTION tq_internal.worker_missing(text, text, text) IS 'raises TQ404 for a worker';
-
 CREATE FUNCTION tq_internal.known_worker(task_queue_id text, worker_group text, worker_id text) RETURNS int LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	now timestamptz := tq_internal.clock_now();
@@ -98,7 +89,9 @@ BEGIN
 			AND w.worker_group = known_worker.worker_group AND w.worker_id = known_worker.worker_id
 			AND (w.expires > now OR w.quarantine_until > now);
 	IF NOT FOUND THEN
-		PERFORM tq_internal.worker_missing(task_queue_id, worker_group, worker_id);
+		RAISE EXCEPTION 'worker "%/%" of task queue "%" does not exist', worker_group, worker_id, task_queue_id
+			USING ERRCODE = 'TQ404', DETAIL = 'It has not called tq.claim_work(), or it or its queue has not been seen for a day.',
+				HINT = 'A worker becomes known by its first tq.claim_work(), or by tq.declare_worker().';
 	END IF;
 	RETURN worker;
 END
@@ -227,25 +220,27 @@ END
 $$;
 COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, timestamptz, text) IS 'let a worker claim no tasks until then; a past time ends the quarantine';
 
+-- A worker_id that ends in a star is the beginning of those of several workers.
 CREATE FUNCTION tq.worker_removed(
 	task_queue_id text, worker_group text, worker_id text, reason text DEFAULT NULL
 ) RETURNS SETOF tq.resolution
 	LANGUAGE tq_operate AS $$
 DECLARE
 	name text := tq_internal.arg_queue(task_queue_id);
-	worker int;
+	prefix text := substring(worker_id, '^([a-zA-Z0-9._-]{0,128})\*$');
+	workers int[];
 BEGIN
-	PERFORM tq_internal.arg_worker_name(worker_group, 'worker_group'), tq_internal.arg_worker_name(worker_id, 'worker_id'),
-		tq_internal.arg_reason(reason, 'reason');
-	PERFORM tq_internal.require(format('queue:worker-removed:%s/%s/%s', name, worker_group, worker_id));
-	SELECT w.id INTO worker
-		FROM tq_internal.worker w
-		WHERE w.queue = (SELECT q.id FROM tq_internal.queue q WHERE q.task_queue_id = name) AND w.worker_group = worker_removed.worker_group AND w.worker_id = worker_removed.worker_id;
-	IF NOT FOUND THEN
-		PERFORM tq_internal.worker_missing(name, worker_group, worker_id);
+	PERFORM tq_internal.arg_worker_name(worker_group, 'worker_group'), tq_internal.arg_reason(reason, 'reason');
+	IF prefix IS NULL THEN
+		PERFORM tq_internal.arg_worker_name(worker_id, 'worker_id');
 	END IF;
-	RETURN QUERY SELECT * FROM tq_internal.remove_worker(worker, CASE WHEN reason IS NOT NULL THEN jsonb_build_object('message', reason) END);
+	PERFORM tq_internal.require(format('queue:worker-removed:%s/%s/%s', name, worker_group, worker_id));
+	SELECT array_agg(w.id) INTO workers
+		FROM tq_internal.worker w
+		WHERE w.queue = (SELECT q.id FROM tq_internal.queue q WHERE q.task_queue_id = name) AND w.worker_group = worker_removed.worker_group
+			AND CASE WHEN prefix IS NULL THEN w.worker_id = worker_removed.worker_id ELSE starts_with(w.worker_id, prefix) END;
+	RETURN QUERY SELECT * FROM tq_internal.remove_workers(coalesce(workers, '{}'), CASE WHEN reason IS NOT NULL THEN jsonb_build_object('message', reason) END);
 END
 $$;
 COMMENT ON FUNCTION tq.worker_removed(text, text, text, text) IS
-	'resolve the runs of a worker that is gone as worker-shutdown, so that they are retried; the reason becomes their error';
+	'resolve the runs of a worker that is gone, or of those whose worker_id begins like that, as worker-shutdown, so that they are retried; the reason becomes their error';

@@ -35,9 +35,9 @@ static TqStatement last_taken_until = TQ_STATEMENT(
 	"SELECT max(taken_until) FROM tq_internal.run WHERE state = $1", INT2OID);
 
 static TqStatement list_held = TQ_STATEMENT(
-	"SELECT t.task_id, r.run_id FROM tq_internal.claimed_run r"
-	" JOIN tq_internal.task t ON t.id = r.task WHERE r.worker = $1 ORDER BY r.started, r.task",
-	INT4OID);
+	"SELECT t.task_id, r.run_id, r.worker FROM tq_internal.claimed_run r"
+	" JOIN tq_internal.task t ON t.id = r.task WHERE r.worker = ANY ($1) ORDER BY r.started, r.task",
+	INT4ARRAYOID);
 
 static TqRelation run_table = TQ_RELATION("run");
 static TqRelation run_by_key = TQ_RELATION("run_pkey");
@@ -449,13 +449,14 @@ static void
 read_held(TupleTableSlot *slot, void *run)
 {
 	*(TqHeldRun *) run = (TqHeldRun){.task_id = tq_row_slug(slot, 1),
-									 .run_id = tq_row_int16(slot, 2)};
+									 .run_id = tq_row_int16(slot, 2),
+									 .worker = tq_row_int32(slot, 3)};
 }
 
-/* Returns the running runs of a worker, oldest first. */
+/* Returns the running runs of these workers, oldest first. */
 TqHeldRun *
-tq_runs_held(int32 worker, int *found)
+tq_runs_held(ArrayType *workers, int *found)
 {
-	return tq_spi_read_all(&list_held, TQ_VALUES(Int32GetDatum(worker)),
+	return tq_spi_read_all(&list_held, TQ_VALUES(PointerGetDatum(workers)),
 						   read_held, sizeof(TqHeldRun), found);
 }

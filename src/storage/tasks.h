@@ -221,9 +221,10 @@ typedef struct TqHeldRun
 {
 	TqSlug task_id;
 	int run_id;
+	int32 worker;
 } TqHeldRun;
 
-extern TqHeldRun *tq_runs_held(int32 worker, int *found);
+extern TqHeldRun *tq_runs_held(ArrayType *workers, int *found);
 
 /* What a session remembers of a task of which it has claimed a run. */
 typedef struct TqRecalled

@@ -104,8 +104,20 @@ SELECT is(pg_temp.look('m3'), 'running 1: scheduled>running', '2.16 worker_remov
 SELECT is(pg_temp.look('m1'), 'completed 1: scheduled>completed/completed', '2.16 worker_removed: nor what it had completed');
 SELECT is(tq.status(pg_temp.id('m2')) #> '{runs,0,error}', '{"message": "spot instance"}', '2.16 worker_removed: the reason is kept');
 SELECT is((SELECT count(*) FROM tq.worker_removed('rem/t', 'wg', 'gone')), 0::bigint, '2.16 worker_removed: again, and without a reason');
-SELECT pg_temp.throws($$SELECT tq.worker_removed('rem/t', 'wg', 'never', 'x')$$, 'TQ404', '2.16 worker_removed: an unknown worker');
-SELECT pg_temp.throws($$SELECT tq.worker_removed('rem/u', 'wg', 'gone', 'x')$$, 'TQ404', '2.16 worker_removed: an unknown queue');
+SELECT is((SELECT count(*) FROM tq.worker_removed(q, 'wg', w, 'x')), 0::bigint, '2.16 worker_removed: an unknown worker holds nothing: ' || q || ' ' || w)
+FROM (VALUES ('rem/t', 'never'), ('rem/u', 'gone'), ('rem/t', 'never*'), ('rem/u', '*')) AS v (q, w);
+SELECT pg_temp.throws(format('SELECT tq.worker_removed(''rem/t'', ''wg'', %L)', w), 'TQ400', '2.16 worker_removed: no name: ' || w) FROM unnest('{a*b,*a,a**,**,"",**a*}'::text[]) AS w;
+SELECT pg_temp.create('h' || n, '{"taskQueueId": "rem/h"}') FROM generate_series(1, 4) AS n;
+SELECT pg_temp.claims('rem/h', 1, w) FROM unnest('{host-1,host-2,hos,other}'::text[]) AS w \g /dev/null
+SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY pg_temp.name(task_id)) FROM tq.worker_removed('rem/h', 'wg', 'host-*', 'host is off')), 'h1 h2', '2.16 worker_removed: all that begin like that');
+SELECT is((SELECT count(*) FROM tq.worker_removed('rem/h', 'xx', '*')), 0::bigint, '2.16 worker_removed: of the group');
+SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY pg_temp.name(task_id)) FROM tq.worker_removed('rem/h', 'wg', '*')), 'h3 h4', '2.16 worker_removed: all of it');
+CREATE ROLE remover;
+SELECT tq.grant_scopes('remover', '{queue:worker-removed:rem/h/wg/host-*}') \g /dev/null
+SET ROLE remover;
+SELECT lives_ok(format('SELECT tq.worker_removed(''rem/h'', ''wg'', %L)', w), '2.16 worker_removed: within its scope: ' || w) FROM unnest('{host-1,host-*,host-1*}'::text[]) AS w;
+SELECT throws_ok(format('SELECT tq.worker_removed(''rem/h'', ''wg'', %L)', w), 'TQ403', NULL, '2.16 worker_removed: beyond it: ' || w) FROM unnest('{host*,*,hos}'::text[]) AS w;
+RESET ROLE;
 SELECT pg_temp.throws($$SELECT tq.worker_removed('rem/t', 'wg', 'gone', repeat('x', 4001))$$, 'TQ400', '2.16 worker_removed: a reason of 4001 characters');
 
 SELECT * FROM finish();
