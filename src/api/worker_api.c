@@ -9,14 +9,19 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "mb/pg_wchar.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
 #include "api.h"
 
+PG_FUNCTION_INFO_V1(tq_session_worker);
 PG_FUNCTION_INFO_V1(tq_claim_work);
 PG_FUNCTION_INFO_V1(tq_claim_work_of_queues);
 PG_FUNCTION_INFO_V1(tq_claim_task);
@@ -30,8 +35,81 @@ PG_FUNCTION_INFO_V1(tq_resolve_each);
 PG_FUNCTION_INFO_V1(tq_resolve_and_claim);
 
 #define CLAIM_MAX 1000
+#define SESSION_NAME_MAX 128
 #define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
+
+/* ---- the worker that a session is, if its calls name none ---- */
+
+/* Puts a "-" in the place of each character that a worker may not have. */
+static char *
+as_worker_name(char *name)
+{
+	for (char *c = name; *c != '\0'; c++)
+	{
+		if (!isalnum((unsigned char) *c) && strchr("-_.", *c) == NULL)
+			*c = '-';
+	}
+	if (strlen(name) > SESSION_NAME_MAX)
+		name[SESSION_NAME_MAX] = '\0';
+	return name;
+}
+
+/* Its group is the application_name, or else the role that has logged in. */
+static char *
+session_group(void)
+{
+	if (application_name != NULL && application_name[0] != '\0')
+		return as_worker_name(pstrdup(application_name));
+	return as_worker_name(GetUserNameFromId(GetSessionUserId(), false));
+}
+
+/*
+ * Its id is the host of the client and the number of the server process, such as
+ * local-12 or 10.0.0.7-12, which no other session has at the same time.  A process
+ * id would be another one for each connection: a program that connects for each
+ * task would be known as thousands of workers.
+ */
+static char *
+session_id(void)
+{
+	LOCAL_FCINFO(none, 0);
+	Datum address;
+	const char *host = "local";
+
+	InitFunctionCallInfoData(*none, NULL, 0, InvalidOid, NULL, NULL);
+	address = inet_client_addr(none);
+	if (!none->isnull)
+		host = TextDatumGetCString(DirectFunctionCall1(network_host, address));
+	return as_worker_name(psprintf("%.100s-%u", host, TqMyProcNumber()));
+}
+
+/* Returns the argument "worker_group"; NULL: that of the session. */
+static char *
+arg_worker_group(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? session_group()
+						   : tq_arg_worker_name(fcinfo, n, "worker_group");
+}
+
+/* Returns the argument "worker_id"; NULL: that of the session. */
+static char *
+arg_worker_id(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? session_id()
+						   : tq_arg_worker_name(fcinfo, n, "worker_id");
+}
+
+/* session_worker() -> text[]: worker_group and worker_id of this session */
+Datum
+tq_session_worker(PG_FUNCTION_ARGS)
+{
+	Datum names[2] = {CStringGetTextDatum(session_group()),
+					  CStringGetTextDatum(session_id())};
+
+	PG_RETURN_ARRAYTYPE_P(
+		construct_array(names, 2, TEXTOID, -1, false, TYPALIGN_INT));
+}
 
 /* ---- audit ---- */
 
@@ -142,8 +220,8 @@ static TqClaim *
 begin_claim(FunctionCallInfo fcinfo, int *found)
 {
 	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
-	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
+	char *group = arg_worker_group(fcinfo, 1);
+	char *id = arg_worker_id(fcinfo, 2);
 	int max = read_claims(fcinfo, 3);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 
@@ -207,8 +285,8 @@ begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
 {
 	int n;
 	char **elements = tq_arg_texts(fcinfo, 0, "task_queue_ids", &n);
-	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
-	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
+	char *group = arg_worker_group(fcinfo, 1);
+	char *id = arg_worker_id(fcinfo, 2);
 	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 	bool takes_turns = arg_takes_turns(fcinfo, 5);
@@ -258,8 +336,8 @@ tq_claim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
-	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
-	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
+	char *group = arg_worker_group(fcinfo, 2);
+	char *id = arg_worker_id(fcinfo, 3);
 	TqClaim claim;
 	Datum values[CLAIM_COLUMNS];
 	bool nulls[CLAIM_COLUMNS];
@@ -709,8 +787,8 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
 										&n);
 	char *queue = tq_arg_task_queue_id(fcinfo, 1);
-	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
-	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
+	char *group = arg_worker_group(fcinfo, 2);
+	char *id = arg_worker_id(fcinfo, 3);
 	int max = read_claims(fcinfo, 4);
 	TqClaim *claims;
 	int found;

@@ -354,26 +354,30 @@ COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group 
 -- Workers
 -- ---------------------------------------------------------------------------
 
+CREATE FUNCTION tq_internal.session_worker() RETURNS text[]
+	AS 'MODULE_PATHNAME', 'tq_session_worker' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_internal.session_worker() IS 'worker_group and worker_id of a session that gives none';
+
 CREATE FUNCTION tq.claim_work(
-	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0')
 	RETURNS SETOF tq.claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
 
 CREATE FUNCTION tq.claim_work(
-	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
 	RETURNS SETOF tq.queue_claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
 CREATE FUNCTION tq_internal.claim_lines(
-	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0')
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
 
 CREATE FUNCTION tq_internal.claim_lines(
-	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
@@ -395,7 +399,7 @@ CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval D
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval) IS 'wait until no task of a group is unresolved, without holding a snapshot; returns then or when the time is over';
 
-CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
+CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL)
 	RETURNS SETOF tq.claim ROWS 1
 	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
@@ -444,7 +448,7 @@ CREATE FUNCTION tq_internal.resolve_lines(runs text, reason text DEFAULT 'comple
 COMMENT ON FUNCTION tq_internal.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
 
 CREATE FUNCTION tq.resolve_and_claim(
-	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
+	reports jsonb, task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1)
 	RETURNS SETOF tq.worker_run
 	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';

@@ -13,6 +13,27 @@ SELECT is(count(*), 1::bigint, '2.8 one task by default') FROM claimed;
 SELECT is(task_id::text, pg_temp.id('a')::text, '2.8 the task') FROM claimed;
 SELECT is(run_id || ' ' || worker_group || ' ' || worker_id, '0 wg w1', '2.8 the run and the worker') FROM claimed;
 SELECT is(payload, '{"do": ["this", 1]}', '2.8 the payload') FROM claimed;
+
+-- A worker that is not named is that of the session.
+CREATE FUNCTION pg_temp.named(claim text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	answer text;
+BEGIN
+	PERFORM pg_temp.create('named ' || claim || current_setting('application_name'), '{"taskQueueId": "test/named"}');
+	EXECUTE 'SELECT worker_group || '' '' || worker_id FROM ' || replace(claim, 'ID', quote_literal(pg_temp.id('named ' || claim || current_setting('application_name')))) INTO answer;
+	RETURN answer;
+END $$;
+SET application_name = 'my app, é/1';
+SELECT ok(pg_temp.named(claim) ~ '^my-app-----1 local-[0-9]+$', '2.8 the name of the application, and the process: ' || claim)
+FROM unnest(ARRAY['tq.claim_work(''test/named'')', 'tq.claim_work(''{test/named}''::text[])', 'tq.claim_task(ID, 0)', 'tq.resolve_and_claim(''[]'', ''test/named'')']) AS claim;
+SET application_name = '';
+SELECT ok(pg_temp.named('tq.claim_work(''test/named'')') ~ ('^' || regexp_replace(session_user, '[^a-zA-Z0-9._-]', '-', 'g') || ' local-[0-9]+$'), '2.8 or the role');
+SET application_name = 'app';
+SELECT is(pg_temp.named('tq.claim_work(''test/named'', worker_id => ''w'')'), 'app w', '2.8 a group alone');
+SELECT ok(pg_temp.named('tq.claim_work(''test/named'', ''g'')') ~ '^g local-[0-9]+$', '2.8 an id alone');
+SELECT is(pg_temp.named('tq.claim_work(''test/named'')'), pg_temp.named('tq.claim_task(ID, 0)'), '2.8 one worker in all calls');
+RESET application_name;
+
 SELECT is(credentials, NULL, '5.7 no credentials for a role that needs none') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '5.2 takenUntil of the answer is the run''s') FROM claimed;
 SELECT is(taken_until, date_trunc('milliseconds', taken_until), '3.6 in whole milliseconds') FROM claimed;

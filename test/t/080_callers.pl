@@ -234,6 +234,18 @@ my @crowd = map { begin_wait('guest', q{SELECT count(*) FROM tq.claim_work('p/no
 ok($node->poll_query_until($db, q{SELECT count(*) FILTER (WHERE wait_event_type = 'Extension') = 2 AND count(*) FILTER (WHERE state = 'idle') = 6
 	FROM pg_stat_activity WHERE usename = 'guest' AND backend_type = 'client backend'}), 'of eight that begin at once, two wait and six are refused');
 $node->safe_psql($db, q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ('guest', 'other')});
+
+# The worker that a session is: its host and process, which no other one has.
+$node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'");
+$node->restart;
+$node->safe_psql($db, q{SELECT tq.enqueue_tasks('p/named', '{"{}","{}","{}"}')});
+my $named = q{SELECT worker_id FROM tq.claim_work('p/named')};
+my $first = session_of('guest');
+my @ids = (answer($first, $named), answer_of('guest', $named), $node->safe_psql($db, $named, connstr => $node->connstr($db) . ' host=127.0.0.1'));
+like($ids[2], qr/^127\.0\.0\.1-\d+$/, 'the address of a client');
+like($ids[0], qr/^local-\d+$/, 'or local');
+isnt($ids[0], $ids[1], 'two sessions are two workers');
+$first->quit;
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed');
 $node->stop('immediate');
 

@@ -397,6 +397,10 @@ CREATE FUNCTION tq_shard_internal.resolutions(task_ids tq.slugid[], run_ids int[
 	AS 'MODULE_PATHNAME', 'tq_shard_resolutions' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION tq_shard_internal.resolutions(tq.slugid[], int[], text) IS 'runs with the outcomes that a shard has returned as lines';
 
+CREATE FUNCTION tq_shard_internal.session_worker() RETURNS text[]
+	AS '$libdir/tq', 'tq_session_worker' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.session_worker() IS 'worker_group and worker_id of a session that gives none, for all shards';
+
 @claim_work@
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -410,6 +414,8 @@ DECLARE
 	failure text;
 	noted bool;
 BEGIN
+	worker_group := COALESCE(worker_group, (tq_shard_internal.session_worker())[1]);
+	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
 		PERFORM tq_shard_internal.claim_lines_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait);
@@ -465,6 +471,8 @@ DECLARE
 	failure text;
 	noted bool;
 BEGIN
+	worker_group := COALESCE(worker_group, (tq_shard_internal.session_worker())[1]);
+	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
 		PERFORM tq_shard_internal.claim_lines_of_queues_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, mode);
@@ -597,6 +605,8 @@ DECLARE
 	claimed bool := false;
 	answer tq.worker_run;
 BEGIN
+	worker_group := COALESCE(worker_group, (tq_shard_internal.session_worker())[1]);
+	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
 		FOR answer IN SELECT * FROM tq_shard_internal.resolve_and_claim_at(
 			COALESCE(1024 + partitions[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks) LOOP
