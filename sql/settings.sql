@@ -3,6 +3,7 @@
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
+RESET tq.default_deadline;
 \set ECHO all
 
 SELECT name, vartype, unit, boot_val, min_val, max_val, context, setting = boot_val AS is_default
@@ -30,7 +31,7 @@ FROM (VALUES ('tq.claim_timeout', '0'), ('tq.claim_timeout', '-1'), ('tq.claim_t
 SELECT setting, a.code IN ('22007', '22008', '22023') AS refused FROM unnest('{infinity,2147483647 days,-2147483647 days,200000000 days,-10000000 days}'::text[]) setting,
 	pg_temp.answer(format('SELECT set_config(''tq.clock_offset'', %L, false)', setting)) a;
 
--- Only a superuser may set them; any role tq.credentials, for itself (42601: ALTER ROLE returns no rows)
+-- Only a superuser may set them; any role tq.credentials and tq.default_deadline, for itself (42601: ALTER ROLE returns no rows)
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_tq_nobody;
 RESET client_min_messages;
@@ -58,15 +59,26 @@ SELECT task_id, taken_until FROM tq.claim_work('regress/w', 'g', 'w') \gset
 SELECT :'taken_until' - started AS lasts FROM tq.run_overview WHERE task_id = :'task_id';
 RESET tq.claim_timeout;
 
--- tq.max_deadline: the maximum is 5 days and 15 minutes
-SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 14 minutes')$$);
-SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 16 minutes')$$);
+-- tq.max_deadline: the maximum of a definition is 5 days and 15 minutes; enqueue has none
+CREATE FUNCTION pg_temp.until(name text, deadline interval) RETURNS text LANGUAGE sql AS $$
+	SELECT tq.create_task(pg_temp.id(name), pg_temp.def(jsonb_build_object('deadline', now() + deadline))) ->> 'state' $$;
+SELECT * FROM pg_temp.answer($$SELECT pg_temp.until('five', '5 days 14 minutes')$$);
+SELECT code, message FROM pg_temp.answer($$SELECT pg_temp.until('six', '5 days 16 minutes')$$);
 SET tq.max_deadline = '1d';
-SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '24:14')$$);
-SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '24:16')$$);
+SELECT * FROM pg_temp.answer($$SELECT pg_temp.until('day', '24:14')$$);
+SELECT code, message FROM pg_temp.answer($$SELECT pg_temp.until('more', '24:16')$$);
 SET tq.max_deadline = '60d';
-SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '59 days')$$);
+SELECT * FROM pg_temp.answer($$SELECT pg_temp.until('many', '59 days')$$);
 RESET tq.max_deadline;
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '1000 days')$$);
+
+-- tq.default_deadline: of those to which none is given
+SET tq.default_deadline = '2 days';
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('limited')), tq.enqueue('regress/w', task_id => pg_temp.id('endless'), deadline => NULL);
+SELECT task_id, deadline - created AS deadline FROM tq.task_details WHERE task_id IN (pg_temp.id('limited'), pg_temp.id('endless')) ORDER BY created;
+SELECT setting, a.code, a.message, a.detail FROM unnest('{0,-1 day,soon,none,infinity,1 mon 3 days}'::text[]) AS setting,
+	pg_temp.answer(format('SELECT set_config(''tq.default_deadline'', %L, false)', setting)) AS a;
+RESET tq.default_deadline;
 
 -- tq.max_dependencies
 SET tq.max_dependencies = 1;
@@ -117,7 +129,7 @@ RESET tq.clock_offset;
 -- tq.expire_batch: tasks are deleted in batches; one explicit pass deletes all
 SET tq.expire_batch = 2;
 SET tq.message_retention = '1s';
-SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1, 5);
+SELECT count(tq.enqueue('regress/e', deadline => '1 day', expires => '1 day')) FROM generate_series(1, 5);
 SELECT count(*) FROM tq_internal.task JOIN tq_internal.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
 SET tq.clock_offset = '25 hours';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';

@@ -7,7 +7,7 @@ WITH last AS (
 	UNION ALL SELECT task, 'delayed', run_id FROM tq_internal.delayed
 	UNION ALL SELECT task, 'running', run_id FROM last WHERE state = 2
 ), task AS (
-	SELECT t.id, t.deadline, count(h.task) AS holders, max(h.place) AS place,
+	SELECT t.id, coalesce(t.effective_deadline, t.deadline) AS deadline, count(h.task) AS holders, max(h.place) AS place,
 		max(h.run_id) AS held,
 		(SELECT count(*) FROM tq_internal.run r WHERE r.task = t.id) AS runs,
 		(SELECT max(run_id) FROM tq_internal.run r WHERE r.task = t.id) AS last_run
@@ -37,6 +37,6 @@ SELECT 'running without a lease', task FROM last l WHERE state = 2
 	AND NOT EXISTS (SELECT FROM tq_internal.claim_timer e WHERE l.task = ANY (e.tasks) AND e.due <= l.taken_until)
 	AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE m.is_claim AND m.task = l.task AND m.due <= l.taken_until)
 UNION ALL
-SELECT 'unresolved without a deadline timer', id FROM task t WHERE holders > 0
+SELECT 'unresolved without a deadline timer', id FROM task t WHERE holders > 0 AND t.deadline < 'infinity'
 	AND NOT EXISTS (SELECT FROM tq_internal.timer e WHERE e.kind = 1 AND t.id = ANY (e.tasks))
 	AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE NOT m.is_claim AND m.task = t.id);

@@ -38,6 +38,8 @@ extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
 extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);
+extern TimestampTz tq_arg_deadline(FunctionCallInfo fcinfo, int n,
+								   TimestampTz now);
 extern TqRepairHow tq_arg_repair(FunctionCallInfo fcinfo, int deadline,
 								 int downstream);
 extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,

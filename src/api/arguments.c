@@ -129,6 +129,27 @@ tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
 	return PG_GETARG_INTERVAL_P(n);
 }
 
+/*
+ * Returns the deadline of a new task, which counts from now, or DT_NOEND for
+ * none: for NULL, and for 'infinity', where the server has it (17).
+ */
+TimestampTz
+tq_arg_deadline(FunctionCallInfo fcinfo, int n, TimestampTz now)
+{
+	Interval *span;
+	TimestampTz deadline;
+
+	if (PG_ARGISNULL(n))
+		return DT_NOEND;
+	span = PG_GETARG_INTERVAL_P(n);
+	if (TqIntervalIsForever(span))
+		return DT_NOEND;
+	deadline = tq_clock_add_interval(now, span);
+	if (!TIMESTAMP_IS_NOEND(deadline))
+		return deadline;
+	return tq_clock_span_ms(span) < 0 ? DT_NOBEGIN : DT_NOEND - 1;
+}
+
 /* Returns the arguments "deadline", which may be NULL, and "downstream". */
 TqRepairHow
 tq_arg_repair(FunctionCallInfo fcinfo, int deadline, int downstream)

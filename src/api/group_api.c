@@ -396,9 +396,7 @@ callback_read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
 				  .scheduler_id = pstrdup("-"),
 				  .project_id = pstrdup("none")}};
 	task->created = now;
-	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo,
-																ARG_DEADLINE,
-																"deadline"));
+	task->deadline = tq_arg_deadline(fcinfo, ARG_DEADLINE, now);
 	task->defined_deadline = task->deadline;
 	if (PG_ARGISNULL(ARG_TASK_ID))
 	{

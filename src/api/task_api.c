@@ -275,9 +275,7 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 											"scheduler_id");
 	common.named.project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
 	task->created = now;
-	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo,
-																ARG_DEADLINE,
-																"deadline"));
+	task->deadline = tq_arg_deadline(fcinfo, ARG_DEADLINE, now);
 	task->expires_given = !PG_ARGISNULL(ARG_EXPIRES);
 	if (task->expires_given)
 		task->expires = tq_clock_add_interval(task->deadline,

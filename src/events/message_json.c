@@ -258,8 +258,10 @@ lone_group_payload(const TqNamedTask *named)
 {
 	TqGroup group = {.task_group_id = named->group_slug,
 					 .scheduler_id = named->scheduler_id,
-					 .expires = tq_clock_add_ms(named->task.expires,
-												TQ_HOUR_MS)};
+					 .expires =
+						 tq_clock_add_ms(tq_group_until(named->task.expires,
+														named->task.created),
+										 TQ_HOUR_MS)};
 
 	return tq_group_message_json(&group);
 }

@@ -421,7 +421,8 @@ add_to_span(Span *span, const TqNamedTask *named)
 						   span->joining->scheduler_id, named->scheduler_id),
 				 errhint("Use one schedulerId, or another taskGroupId.")));
 	span->joining = named;
-	span->latest = Max(span->latest, named->task.expires);
+	span->latest = Max(span->latest, tq_group_until(named->task.expires,
+													named->task.created));
 	span->cancels |= tq_group_is_canceled_by(&named->task);
 }
 
@@ -599,8 +600,8 @@ insert_keys(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
 }
 
 /*
- * Inserts the timers of the effective deadlines of the new tasks; leaves that
- * of a single task to the publisher.
+ * Inserts the timers of the effective deadlines of the new tasks that have one;
+ * leaves that of a single task to the publisher.
  */
 static void
 set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
@@ -614,7 +615,7 @@ set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
 		const TqTask *task = &tasks[i].named.task;
 		TimestampTz due = tq_clock_add_ms(task->deadline, tq_deadline_delay);
 
-		if (batch[i]->is_new)
+		if (batch[i]->is_new && !TIMESTAMP_IS_NOEND(due))
 			entries[count++] = (TqTimerEntry){due, task->id};
 	}
 	if (n > 1 || count == 0 ||

@@ -253,7 +253,7 @@ hint_required(const TqSlug *foreign)
 
 /*
  * Raises an error unless every required task exists and does not expire before
- * the deadline of the new task (doc/spec/taskcluster.md 4.2).
+ * the deadline of the new task, if it has one (doc/spec/taskcluster.md 4.2).
  */
 static void
 check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
@@ -279,8 +279,9 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 			if (foreign == NULL && tq_bucket_is_foreign(slug))
 				foreign = slug;
 		}
-		else if ((batch_task ? batch_task->task->expires : external->expires) <
-				 task->deadline)
+		else if (!TIMESTAMP_IS_NOEND(task->deadline) &&
+				 (batch_task ? batch_task->task->expires : external->expires) <
+					 task->deadline)
 			tq_error_list(&expiring, ", ", tq_slug_text(slug));
 	}
 	if (missing.len == 0 && expiring.len == 0)

@@ -114,7 +114,8 @@ tq_group_join(const TqNamedTask *named, TimestampTz latest_expires,
 			  bool cancels, bool lock_row)
 {
 	const TqGroup new = {.scheduler_id = named->scheduler_id,
-						 .expires = named->task.expires,
+						 .expires = tq_group_until(named->task.expires,
+												   named->task.created),
 						 .queue = named->task.queue};
 	TqGroup group;
 
@@ -139,13 +140,15 @@ static void
 check_own(const TqNamedTask *named)
 {
 	const TqTask *task = &named->task;
+	TimestampTz until;
 	TqGroup group;
 
 	if (tq_group_find(&task->task_id, &group) != TQ_GROUP_STORED)
 		return;
 	group_check_member(&group, named, tq_group_is_canceled_by(task));
-	if (task->expires > group.expires)
-		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
+	until = tq_group_until(task->expires, task->created);
+	if (until > group.expires)
+		tq_group_prolong(group.id, tq_clock_add_ms(until, TQ_HOUR_MS));
 }
 
 /*

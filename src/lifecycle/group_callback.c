@@ -95,7 +95,7 @@ static void
 group_callback_read_definition(const TqCallback *callback,
 							   TqTaskDefinition *definition)
 {
-	tq_definition_parse(&callback->task_id, &callback->definition->root, false,
+	tq_definition_parse(&callback->task_id, &callback->definition->root, true,
 						definition);
 }
 
@@ -104,15 +104,10 @@ static void
 create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 {
 	TqTaskDefinition new;
-	TqTask *task = &new.named.task;
-	TimestampTz shift;
 
 	group_callback_read_definition(callback, &new);
-	shift = now - task->created;
-	task->created = now;
-	task->deadline += shift;
-	task->expires = Min(task->expires + shift, tq_clock_latest());
-	task->expires_given = false;
+	tq_definition_renew_times(&new, now);
+	new.named.task.expires_given = false;
 	new.may_be_foreign = true;
 	new.payload = DatumGetJsonbP(
 		DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(new.payload),

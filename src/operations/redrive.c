@@ -138,22 +138,6 @@ extra_with_origin(Jsonb *extra, const TqSlug *origin)
 }
 
 /*
- * Lets the deadline of a delayed task be as far ahead as enqueue() may have set
- * it, beyond tq.max_deadline: tq_create() adds the delay again.
- */
-static void
-time_from_visible(TqTaskDefinition *new)
-{
-	TqTask *task = &new->named.task;
-
-	if (task->delay == 0)
-		return;
-	task->deadline = tq_clock_add_ms(task->deadline, -task->delay);
-	task->expires = tq_clock_add_ms(task->expires, -task->delay);
-	new->is_timed_from_visible = true;
-}
-
-/*
  * Returns the definition of a dead task under a new id, with its times shifted
  * to now.  Delay, retries, policy and group are as defined; the group may be
  * the one named after the dead task.
@@ -169,7 +153,6 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 {
 	TqSlug task_id;
 	TqTaskDefinition new;
-	TimestampTz shift;
 
 	tq_slug_random(&task_id);
 	tq_definition_parse(&task_id, &letter->definition->root, true, &new);
@@ -179,14 +162,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	new.may_be_foreign = true;
 	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
-	/* Shift the times of a definition so that the task is created now. */
-	shift = now - new.named.task.created;
-	new.named.task.created = now;
-	new.named.task.deadline += shift;
-	/* Times are capped at the latest one that can be shown. */
-	new.named.task.expires = Min(new.named.task.expires + shift,
-								 tq_clock_latest());
-	time_from_visible(&new);
+	tq_definition_renew_times(&new, now);
 	if (!never_ran(letter->runs))
 		new.ndependencies = 0;
 	for (int i = 0; i < new.ndependencies; i++)

@@ -454,6 +454,7 @@ tq_retention_of(const TqPolicy *policy, int32 queue)
 /*
  * Sets the time at which a task is deleted at the latest, if it was not given:
  * the end of the longer retention of a task that is resolved at its deadline.
+ * A task without a deadline is deleted by retention alone, when it is resolved.
  */
 void
 tq_definition_set_expires(TqNamedTask *named, const TqPolicy *policy)
@@ -466,8 +467,11 @@ tq_definition_set_expires(TqNamedTask *named, const TqPolicy *policy)
 	TimestampTz expires = tq_clock_add_ms(task->deadline,
 										  Max(kept.completed, kept.failed));
 
-	if (!task->expires_given)
-		task->expires = Min(expires, tq_clock_latest());
+	if (task->expires_given)
+		return;
+	task->expires = TIMESTAMP_IS_NOEND(task->deadline)
+						? DT_NOEND
+						: Min(expires, tq_clock_latest());
 }
 
 /*
@@ -557,6 +561,24 @@ definition_later(TimestampTz t, int64 us)
 }
 
 /*
+ * Moves the times of a stored definition so that its task is created now.
+ * tq.max_deadline is no limit of it, because its task has existed.
+ */
+void
+tq_definition_renew_times(TqTaskDefinition *definition, TimestampTz now)
+{
+	TqTask *task = &definition->named.task;
+	TimestampTz shift = now - task->created;
+
+	definition->any_deadline = true;
+	task->created = now;
+	if (TIMESTAMP_IS_NOEND(task->deadline))
+		return;
+	task->deadline += shift;
+	task->expires = Min(task->expires + shift, tq_clock_latest());
+}
+
+/*
  * Moves the times of a new task by its delay, if they count from when it
  * becomes visible.
  */
@@ -566,7 +588,8 @@ tq_definition_shift_times(TqTaskDefinition *definition)
 	TqTask *task = &definition->named.task;
 	TimestampTz visible;
 
-	if (!definition->is_timed_from_visible || task->delay == 0)
+	if (!definition->is_timed_from_visible || task->delay == 0 ||
+		TIMESTAMP_IS_NOEND(task->deadline))
 		return;
 	visible = tq_policy_visible(task->created, task->delay, task->created);
 	if (visible > tq_clock_latest())
@@ -582,7 +605,8 @@ static char *
 rule_with(const TqFaults *faults, const char *rule, TimestampTz from,
 		  TimestampTz t)
 {
-	if (!faults->of_arguments || t > tq_clock_latest())
+	if (!faults->of_arguments || t > tq_clock_latest() ||
+		TIMESTAMP_IS_NOBEGIN(t))
 		return psprintf("%s; it is %s", rule, tq_clock_text(t));
 	return psprintf("%s; it is %.15g seconds", rule,
 					(double) (t - from) / USECS_PER_SEC);
@@ -606,11 +630,23 @@ check_created(TqFaults *faults, TimestampTz created, TimestampTz now)
 			"Give the present time, by a clock that is right.");
 }
 
+/* Notes that a task without a deadline has an expires, which counts from one. */
+static void
+check_no_deadline(TqFaults *faults, const TqTask *task)
+{
+	if (task->expires_given)
+		tq_fault_with_hint(
+			faults, "expires",
+			"counts from the deadline, and the task has none",
+			"Give \"deadline\", or leave \"expires\" out: then retention deletes the task when it is resolved.");
+}
+
 /* Checks a deadline, which counts from that time; returns whether it is good. */
 static bool
-check_deadline(TqFaults *faults, const TqTask *task, TimestampTz from,
-			   TimestampTz now)
+check_deadline(TqFaults *faults, const TqTaskDefinition *definition,
+			   TimestampTz from, TimestampTz now)
 {
+	const TqTask *task = &definition->named.task;
 	TimestampTz deadline = task->deadline;
 	int n = faults->n;
 
@@ -625,7 +661,12 @@ check_deadline(TqFaults *faults, const TqTask *task, TimestampTz from,
 	else if (deadline < now)
 		tq_fault(faults, "deadline",
 				 rule_with(faults, "must not be in the past", from, deadline));
-	else if (deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
+	else if (deadline > tq_clock_latest())
+		tq_fault(faults, "deadline",
+				 rule_with(faults, "must be in or before the year 9999", from,
+						   deadline));
+	else if (!definition->any_deadline &&
+			 deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
 												  CREATED_DRIFT_MS))
 		tq_fault_with_hint(
 			faults, "deadline",
@@ -660,8 +701,13 @@ tq_check_times(TqFaults *faults, const TqTaskDefinition *definition,
 		tq_fault(faults, delay, "must end in or before the year 9999");
 		return;
 	}
-	is_good = check_deadline(faults, task, from, now);
-	if (task->deadline > task->expires)
+	if (TIMESTAMP_IS_NOEND(task->deadline))
+	{
+		check_no_deadline(faults, task);
+		return;
+	}
+	is_good = check_deadline(faults, definition, from, now);
+	if (task->deadline <= tq_clock_latest() && task->deadline > task->expires)
 		tq_fault(
 			faults, "expires",
 			faults->of_arguments

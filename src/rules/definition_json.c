@@ -306,14 +306,13 @@ definition_json_read_dependencies(const TqJsonReader *source,
 }
 
 static void
-read_objects(const TqJsonReader *source, bool any_payload,
+read_objects(const TqJsonReader *source, bool is_stored,
 			 TqTaskDefinition *definition)
 {
 	Jsonb *extra;
 
-	definition->payload = any_payload
-							  ? tq_json_read_any(source, KEY_PAYLOAD)
-							  : tq_json_read_object(source, KEY_PAYLOAD);
+	definition->payload = is_stored ? tq_json_read_any(source, KEY_PAYLOAD)
+									: tq_json_read_object(source, KEY_PAYLOAD);
 	if (tq_json_at(source, KEY_PAYLOAD) == NULL)
 		definition_json_refuse(source, "payload", "is required");
 	definition->metadata = tq_json_read_object(source, KEY_METADATA);
@@ -325,13 +324,23 @@ read_objects(const TqJsonReader *source, bool any_payload,
 	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
 }
 
+/*
+ * Reads the times.  A stored definition without a deadline is that of a task that
+ * has none, and never expires.
+ */
 static void
-read_times(const TqJsonReader *source, TqTask *task)
+read_times(const TqJsonReader *source, bool is_stored, TqTask *task)
 {
 	task->created = task->deadline = DT_NOBEGIN; /* unless they are valid */
 	if (!tq_json_read_time(source, KEY_CREATED, &task->created) &&
 		tq_json_at(source, KEY_CREATED) == NULL)
 		definition_json_refuse(source, "created", "is required");
+	if (is_stored && tq_json_at(source, KEY_DEADLINE) == NULL)
+	{
+		task->deadline = task->expires = DT_NOEND;
+		task->expires_given = false;
+		return;
+	}
 	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline) &&
 		tq_json_at(source, KEY_DEADLINE) == NULL)
 		definition_json_refuse(source, "deadline", "is required");
@@ -393,7 +402,7 @@ refuse_kind(const TqFaults *faults, const JsonbContainer *json)
  */
 void
 tq_definition_read(TqFaults *faults, const JsonbContainer *json,
-				   bool any_payload, TqTaskDefinition *definition)
+				   bool is_stored, TqTaskDefinition *definition)
 {
 	TqJsonReader source = {keys, lengthof(keys), definition_json_refuse,
 						   faults};
@@ -429,26 +438,26 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 						 : tq_definition_priority(source.owner, priority);
 	task->retries = get_retries(&source);
 	definition->has_own_retries = tq_json_at(&source, KEY_RETRIES) != NULL;
-	read_objects(&source, any_payload, definition);
+	read_objects(&source, is_stored, definition);
 	definition_json_read_policy(&source, definition);
-	read_times(&source, task);
+	read_times(&source, is_stored, task);
 	tq_definition_check_sizes(faults, definition);
 	tq_definition_check_whole(faults, definition);
-	if (!any_payload && faults->n > 0)
+	if (!is_stored && faults->n > 0)
 		tq_faults_add_times(faults, definition);
 }
 
 /*
  * Parses a JSON definition into *definition.  Does not compare its times with
- * the clock; see tq_check_times().  That of a task that existed may have any
- * payload, because enqueue() may have created it with one that is no object.
+ * the clock; see tq_check_times().  A stored one may have any payload and no
+ * deadline, because enqueue() may have created its task.
  */
 void
 tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
-					bool any_payload, TqTaskDefinition *definition)
+					bool is_stored, TqTaskDefinition *definition)
 {
 	TqFaults faults = {.task_id = task_id};
 
-	tq_definition_read(&faults, json, any_payload, definition);
+	tq_definition_read(&faults, json, is_stored, definition);
 	tq_faults_raise(&faults);
 }

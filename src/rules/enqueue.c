@@ -194,7 +194,7 @@ tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
 	definition->run_at = arguments->run_at;
 	if (arguments->run_at != 0)
 		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
-	definition->is_timed_from_visible = true;
+	definition->is_timed_from_visible = definition->any_deadline = true;
 	tq_definition_check_sizes(faults, definition);
 	if (faults->n > 0)
 		tq_faults_add_times(faults, definition);

@@ -206,6 +206,8 @@ extern void tq_definition_check_sizes(TqFaults *faults,
 									  const TqTaskDefinition *definition);
 extern void tq_definition_check_whole(TqFaults *faults,
 									  const TqTaskDefinition *definition);
+extern void tq_definition_renew_times(TqTaskDefinition *definition,
+									  TimestampTz now);
 extern void tq_definition_set_expires(TqNamedTask *named,
 									  const TqPolicy *policy);
 extern void tq_definition_apply_policy(TqFaults *faults,
@@ -221,9 +223,9 @@ extern void tq_check_times(TqFaults *faults,
 /* ---- definition_json.c: reads a task definition from JSON ---- */
 
 extern void tq_definition_read(TqFaults *faults, const JsonbContainer *json,
-							   bool any_payload, TqTaskDefinition *definition);
+							   bool is_stored, TqTaskDefinition *definition);
 extern void tq_definition_parse(const TqSlug *task_id,
-								const JsonbContainer *json, bool any_payload,
+								const JsonbContainer *json, bool is_stored,
 								TqTaskDefinition *definition);
 
 /* ---- enqueue.c: definitions from the arguments of enqueue() ---- */

@@ -281,7 +281,7 @@ CREATE FUNCTION tq.schedule_cron(
 	requires text DEFAULT NULL,
 	priority text DEFAULT NULL,
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT NULL,
+	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT NULL,
 	routes text[] DEFAULT NULL,
@@ -310,7 +310,7 @@ BEGIN
 			('delay', to_jsonb(tq_internal.interval_text(delay))), ('routes', to_jsonb(routes::text)), ('scopes', to_jsonb(scopes::text)),
 			('tags', tq_internal.json_option(tags)), ('extra', tq_internal.json_option(extra)), ('scheduler_id', to_jsonb(scheduler_id)), ('project_id', to_jsonb(project_id)),
 			('policy', tq_internal.json_option(policy)), ('retry', to_jsonb(retry::text))) AS o (key, value)
-		WHERE o.value IS NOT NULL;
+		WHERE o.value IS NOT NULL OR o.key = 'deadline';
 	PERFORM tq_internal.check_cron_size('payload', payload, 'tq.max_payload'), tq_internal.check_cron_size('task', cron.options, 'tq.max_definition');
 	IF name !~ '^[ -~]{1,60}$' THEN
 		RAISE EXCEPTION 'invalid name "%"', tq_internal.clip(name)
@@ -353,7 +353,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.schedule_cron(text, text, text, jsonb, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, jsonb, int, text) IS
-	'have pg_cron create a task at each time of a schedule, as enqueue does, or change that; NULL: the default of enqueue; returns one row';
+	'have pg_cron create a task at each time of a schedule, as enqueue does, or change that; NULL: no deadline, and the default of enqueue of all else; returns one row';
 
 CREATE FUNCTION tq.unschedule_cron(name text) RETURNS SETOF tq.cron_entry ROWS 1
 	LANGUAGE tq_operate AS $$

@@ -128,7 +128,7 @@ CREATE FUNCTION tq.enqueue(
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT '1 day',
+	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
@@ -144,7 +144,7 @@ CREATE FUNCTION tq.enqueue(
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
-	'create a task from SQL arguments; deadline counts from when the task becomes visible, expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
+	'create a task from SQL arguments; deadline counts from when the task becomes visible, NULL: none; expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
 
 CREATE FUNCTION tq.enqueue_tasks(
 	task_queue_id text,
@@ -155,7 +155,7 @@ CREATE FUNCTION tq.enqueue_tasks(
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT '1 day',
+	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
@@ -310,14 +310,14 @@ CREATE FUNCTION tq.on_group_resolved(
 	task_id tq.slugid DEFAULT NULL,
 	priority text DEFAULT 'lowest',
 	retry int DEFAULT NULL,
-	deadline interval DEFAULT '1 day',
+	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
 	tags jsonb DEFAULT '{}',
 	name text DEFAULT NULL,
 	policy jsonb DEFAULT NULL
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_on_group_resolved' LANGUAGE C;
 COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
-	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then; returns its id';
+	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then, NULL: none; returns its id';
 
 CREATE FUNCTION tq_internal.require_cancel(role regrole, task_id tq.slugid, definition jsonb) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_require_cancel' LANGUAGE C STRICT;

@@ -257,7 +257,7 @@ CREATE VIEW tq.task_details AS
 		c.state IN ('failed', 'exception') AND c.given_policy IS NOT NULL
 			AND tq_internal.is_tolerated(c.given_policy, c.reason_resolved) AS tolerated,
 		c.worker_group, c.worker_id, c.scheduled, c.visible_at, c.started, c.taken_until, c.resolved,
-		c.created, COALESCE(c.effective_deadline, c.deadline) AS deadline, c.expires,
+		c.created, nullif(COALESCE(c.effective_deadline, c.deadline), 'infinity') AS deadline, nullif(c.expires, 'infinity') AS expires,
 		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
 		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
 	FROM tq_internal.current_task c;
@@ -282,8 +282,8 @@ COMMENT ON COLUMN tq.task_details.started IS 'when the last run was claimed';
 COMMENT ON COLUMN tq.task_details.taken_until IS 'until when a running run is claimed';
 COMMENT ON COLUMN tq.task_details.resolved IS 'when the last run was resolved';
 COMMENT ON COLUMN tq.task_details.created IS 'when the task was created';
-COMMENT ON COLUMN tq.task_details.deadline IS 'when the task is resolved as deadline-exceeded, at the latest';
-COMMENT ON COLUMN tq.task_details.expires IS 'when the task is deleted';
+COMMENT ON COLUMN tq.task_details.deadline IS 'when the task is resolved as deadline-exceeded, at the latest; NULL: it has no deadline';
+COMMENT ON COLUMN tq.task_details.expires IS 'when the task is deleted, at the latest; NULL: when retention is over after its end';
 COMMENT ON COLUMN tq.task_details.scheduler_id IS 'schedulerId of the definition';
 COMMENT ON COLUMN tq.task_details.project_id IS 'projectId of the definition';
 COMMENT ON COLUMN tq.task_details.dependencies IS 'tasks that it depends on; NULL: none';

@@ -323,6 +323,20 @@ tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 	return groups;
 }
 
+/*
+ * Returns until when a task keeps its group, but for an hour.  A task that never
+ * expires keeps it for the longer retention; a row goes only when no task is in
+ * the group any more, so that it is not deleted before the last of them.
+ */
+TimestampTz
+tq_group_until(TimestampTz expires, TimestampTz created)
+{
+	if (!TIMESTAMP_IS_NOEND(expires))
+		return expires;
+	return tq_clock_add_ms(created, INT64CONST(1000) * Max(tq_retain_completed,
+														   tq_retain_failed));
+}
+
 /* Reads a group from the task that it is named after, if that is in it. */
 static TqGroupFound
 find_own_task(TqGroup *group)
@@ -336,9 +350,12 @@ find_own_task(TqGroup *group)
 	{
 		group->scheduler_id = tq_row_scheduler(scan->slot,
 											   Anum_task_scheduler_id);
-		group->expires = tq_clock_add_ms(tq_row_time(scan->slot,
-													 Anum_task_expires),
-										 TQ_HOUR_MS);
+		group->expires =
+			tq_clock_add_ms(tq_group_until(tq_row_time(scan->slot,
+													   Anum_task_expires),
+										   tq_row_time(scan->slot,
+													   Anum_task_created)),
+							TQ_HOUR_MS);
 		group->queue = tq_row_int32(scan->slot, Anum_task_queue);
 	}
 	tq_scan_close(scan);

@@ -86,6 +86,7 @@ typedef struct TqTaskDefinition
 	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
 	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
+	bool any_deadline;       /* of a new task: tq.max_deadline is no limit */
 	bool may_be_foreign;     /* of a new task: in a bucket of another shard */
 	TqTaskLocation location; /* where this call has put it; NONE: it existed */
 } TqTaskDefinition;
@@ -666,6 +667,7 @@ extern bool tq_group_insert(TqGroup *group);
 extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
 extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern bool tq_group_prolong(int64 id, TimestampTz expires);
+extern TimestampTz tq_group_until(TimestampTz expires, TimestampTz created);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,

@@ -98,13 +98,13 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 	tq_request_cycle(due);
 }
 
-/* Inserts timers for tasks that are due at the same time. */
+/* Inserts timers for tasks that are due at the same time, unless that is never. */
 void
 tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 {
 	TqTable *table;
 
-	if (n == 0)
+	if (n == 0 || TIMESTAMP_IS_NOEND(due))
 		return;
 	table = tq_table_open(&timers[kind].table);
 	for (int done = 0; done < n; done += TQ_TIMER_TASKS)
@@ -140,7 +140,7 @@ share_row(TqTimer kind, TimestampTz a, TimestampTz b)
 /*
  * Inserts timers for these tasks, and sorts the entries by time.  A row has
  * tasks that are due at the same time, or at most early_us later than the first
- * of them, which is then when the row is due.
+ * of them, which is then when the row is due.  What is never due has no timer.
  */
 static void
 timer_insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
@@ -150,9 +150,11 @@ timer_insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 	TimestampTz due = 0;
 	int nids = 0;
 
+	qsort(entries, n, sizeof(TqTimerEntry), timer_compare_entries);
+	while (n > 0 && TIMESTAMP_IS_NOEND(entries[n - 1].due))
+		n--;
 	if (n == 0)
 		return;
-	qsort(entries, n, sizeof(TqTimerEntry), timer_compare_entries);
 	table = tq_table_open(&timers[kind].table);
 	for (int i = 0; i < n; i++)
 	{

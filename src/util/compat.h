@@ -36,6 +36,13 @@
 #define guc_malloc(elevel, size) malloc(size)
 #endif
 
+/* Intervals can be infinite since 17. */
+#if PG_VERSION_NUM >= 170000
+#define TqIntervalIsForever(span) INTERVAL_IS_NOEND(span)
+#else
+#define TqIntervalIsForever(span) ((void) (span), false)
+#endif
+
 /* index_beginscan() takes an argument for instrumentation since 18. */
 #if PG_VERSION_NUM >= 180000
 #define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \

@@ -4,7 +4,8 @@
  *
  * Defines names, limits and defaults (doc/reference.md); the code that uses a
  * setting says what it means.  Only superusers may change them, because they
- * are limits that a client must not evade; but for tq.credentials, which is none.
+ * are limits that a client must not evade; but for tq.credentials and
+ * tq.default_deadline, which are none.
  */
 #include "postgres.h"
 
@@ -114,6 +115,29 @@ assign_clock_offset(const char *newval, void *extra)
 	tq_clock_offset = *((int64 *) extra);
 }
 
+/* The functions of SQL that use it read it as a setting. */
+static char *default_deadline_text = NULL;
+
+/*
+ * Checks that tq.default_deadline is empty or an interval above 0; makes it empty
+ * for "none" and "infinity".
+ */
+static bool
+check_default_deadline(char **newval, void **extra, GucSource source)
+{
+	int64 ms;
+
+	if (pg_strcasecmp(*newval, "none") == 0 ||
+		pg_strcasecmp(*newval, "infinity") == 0)
+		(*newval)[0] = '\0';
+	if ((*newval)[0] == '\0' ||
+		(tq_clock_parse_span(*newval, strlen(*newval), &ms) && ms > 0))
+		return true;
+	GUC_check_errdetail(
+		"It must be an interval above 0, or empty for no deadline.");
+	return false;
+}
+
 static void
 define_times(void)
 {
@@ -127,15 +151,22 @@ define_times(void)
 							   &clock_offset_text, "0", PGC_SUSET,
 							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
 							   check_clock_offset, assign_clock_offset, NULL);
+	DefineCustomStringVariable(
+		"tq.default_deadline",
+		"Deadline of a new task to which none is given; empty: none.",
+		"An interval; create_task and define_task always need a deadline.",
+		&default_deadline_text, "", PGC_USERSET, 0, check_default_deadline,
+		NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.deadline_delay",
 		"How long after its deadline an unresolved task is resolved.", NULL,
 		&tq_deadline_delay, 0, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
 		NULL);
-	DefineCustomIntVariable("tq.max_deadline",
-							"How far in the future a deadline may lie.", NULL,
-							&tq_max_deadline, 5 * 24 * 60 * 60, 1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.max_deadline",
+		"How far ahead the deadline of a definition may lie.", NULL,
+		&tq_max_deadline, 5 * 24 * 60 * 60, 1, INT_MAX, PGC_SUSET, GUC_UNIT_S,
+		NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.seen_interval",
 		"Shortest time between two writes of when a worker or queue was seen.",
@@ -411,6 +442,7 @@ tq_connection_check(void)
 		if ((settings[i]->flags & GUC_CUSTOM_PLACEHOLDER) != 0 &&
 			pg_strncasecmp(settings[i]->name, PREFIX, strlen(PREFIX)) == 0 &&
 			pg_strcasecmp(settings[i]->name, "tq.credentials") != 0 &&
+			pg_strcasecmp(settings[i]->name, "tq.default_deadline") != 0 &&
 			settings[i]->reset_source == PGC_S_CLIENT &&
 			settings[i]->reset_scontext != PGC_SU_BACKEND)
 			refuse(settings[i]->name);

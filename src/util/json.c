@@ -606,7 +606,7 @@ tq_json_add_seconds(JsonbParseState **state, const char *key, int64 ms)
 void
 tq_json_add_time(JsonbParseState **state, const char *key, TimestampTz t)
 {
-	if (t != 0)
+	if (t != 0 && !TIMESTAMP_IS_NOEND(t))
 		tq_json_add_text(state, key, tq_clock_text(t));
 }
 

@@ -114,7 +114,12 @@ extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
 extern char *tq_clock_text(TimestampTz t);
 
 /* A time that is so many milliseconds later. */
-#define tq_clock_add_ms(t, ms) ((TimestampTz) ((t) + INT64CONST(1000) * (ms)))
+/* Returns t and so many milliseconds; what never is stays never. */
+static inline TimestampTz
+tq_clock_add_ms(TimestampTz t, int64 ms)
+{
+	return TIMESTAMP_NOT_FINITE(t) ? t : t + INT64CONST(1000) * ms;
+}
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 

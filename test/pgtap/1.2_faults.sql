@@ -27,7 +27,9 @@ SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{"taskQueueId"
 	'5 faults in task definition: "taskQueueId" must be a string; it is 7; "payload" must be an object; it is 1; "metadata" must be an object; it is 1; "created" must be a string; it is 1; "deadline" must be a date-time such as 2026-01-31T12:00:00.000Z; it is "x".',
 	'each value once');
 SELECT is(pg_temp.fault(format('SELECT pg_temp.create(''a'', %L)', jsonb_build_object('scopes', (SELECT jsonb_agg('a**'::text) FROM generate_series(1, 50))))) ~ '; and 30 more\.$', true, 'a list that is too long is cut');
-SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', deadline => '6 days')$$) ~ '^invalid deadline: deadline must not be further in the future than tq.max_deadline, 432000 seconds; it is 518400 seconds', true, 'a time: the limit and its unit');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', deadline => '-6 days')$$), 'invalid deadline: deadline must not be negative; it is -518400 seconds.', 'a time: its value and unit');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', deadline => '7980 years')$$) ~ '^invalid deadline: deadline must be in or before the year 9999; it is ', true, 'a time: the limit');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', expires => '1 day')$$), 'invalid expires: expires counts from the deadline, and the task has none.', 'expires without a deadline');
 SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', run_at => '9999-12-31 23:00+00')$$) ~ '^invalid run_at: run_at must be in or before the year 9999; it is 9999', true, 'run_at');
 SELECT is(pg_temp.fault($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('a'), 'task', pg_temp.def('a') || '{"priority": 1, "requires": 1}')))$$) ~ '^2 faults', true, 'create_tasks');
 SELECT is(pg_temp.fault($$SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a') || '{"priority": 1, "requires": 1}')$$) ~ '^2 faults', true, 'define_task');

@@ -15,7 +15,7 @@ BEGIN
 	END LOOP;
 END $$;
 
-SELECT tq.enqueue('test/p', payload, task_id => pg_temp.id(name), policy => '{"deadLetter": true}') FROM given \g /dev/null
+SELECT tq.enqueue('test/p', payload, task_id => pg_temp.id(name), policy => '{"deadLetter": true}', deadline => '1 day') FROM given \g /dev/null
 SELECT pg_temp.each($$SELECT tq.task('<t>') -> 'payload'$$, 'task');
 SELECT is(pg_temp.look(name), 'pending 5: scheduled>pending', 'status: ' || name) FROM given;
 SELECT pg_temp.each($$SELECT (SELECT task FROM tq.tasks('{<t>}')) -> 'payload'$$, 'tasks');

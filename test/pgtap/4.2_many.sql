@@ -9,7 +9,7 @@ SELECT tq.enqueue_tasks('test/many', array_fill('{}'::jsonb, ARRAY[600]), (SELEC
 CREATE FUNCTION pg_temp.stands(id tq.slugid) RETURNS text LANGUAGE sql AS $$ SELECT tq.status(id) ->> 'state' $$;
 CREATE FUNCTION pg_temp.unmet(of tq.slugid) RETURNS int LANGUAGE sql AS $$ SELECT unmet FROM tq.task_details WHERE task_id = of $$;
 CREATE FUNCTION pg_temp.dependent(requires text, n int) RETURNS tq.slugid LANGUAGE sql AS $$
-	SELECT tq.enqueue('test/dependent', dependencies => (SELECT array_agg(id ORDER BY r.n) FROM required r WHERE r.n <= $2), requires => $1) $$;
+	SELECT tq.enqueue('test/dependent', dependencies => (SELECT array_agg(id ORDER BY r.n) FROM required r WHERE r.n <= $2), requires => $1, deadline => '1 day') $$;
 -- claims and reports those of these numbers
 CREATE FUNCTION pg_temp.done(first int, last int, reason text DEFAULT 'completed') RETURNS bigint LANGUAGE sql AS $$
 	SELECT count(c) FROM required r, tq.claim_task(r.id, 0, 'g', 'w') c WHERE r.n BETWEEN first AND last;

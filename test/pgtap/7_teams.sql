@@ -160,7 +160,7 @@ SELECT tq.revoke_queue('spy', 'bank/a', 'join') \g /dev/null
 -- add_dependencies() is the same; tasks of its own queue, a task may depend on.
 SELECT tq.grant_queue('spy', 'mine/*', 'manage') \g /dev/null
 SELECT tq.slugid() AS waiting, pg_temp.call_as('spy', $$SELECT tq.enqueue('mine/q')$$) AS mine \gset
-SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[])', :'waiting', :'mine')) \g /dev/null
+SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[], deadline => ''1 day'')', :'waiting', :'mine')) \g /dev/null
 SELECT is(replace(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, ARRAY[%L]::tq.slugid[])', :'waiting', r)), r, 'T'),
 	'TQ400 missingTaskDependencies: [T]; expiringTaskDependencies: [].', 'add_dependencies') FROM unnest(ARRAY[:'vault', :'nowhere']) AS r;
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.add_dependencies(%L, ARRAY[tq.enqueue(''mine/other'')]) ->> ''state''', :'waiting')), 'unscheduled', 'add_dependencies: a task of its own');
@@ -199,7 +199,7 @@ SELECT tq.grant_queue('spy', 'bank/*', 'depend') \g /dev/null
 SELECT tq.slugid() AS mended, tq.slugid() AS below \gset
 SELECT tq.enqueue('bank/q', task_group_id => :'mended', retries => 0) AS base \gset
 SELECT tq.enqueue('bank/q', dependencies => ARRAY[:'base']::tq.slugid[]) AS own_dependent \gset
-SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[])', :'below', :'base')) \g /dev/null
+SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[], deadline => ''1 day'')', :'below', :'base')) \g /dev/null
 SELECT tq.enqueue('bank/q', dependencies => ARRAY[:'below']::tq.slugid[]) AS behind \gset
 CREATE FUNCTION pg_temp.break(base text, VARIADIC others text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

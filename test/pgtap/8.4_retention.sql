@@ -6,7 +6,7 @@ BEGIN;
 CREATE FUNCTION pg_temp.made(name text, reason text, policy jsonb DEFAULT NULL, grp text DEFAULT NULL, deps text[] DEFAULT '{}', expires interval DEFAULT NULL)
 RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM tq.enqueue('test/q-' || name, task_id => pg_temp.id(name), name => name, policy => policy, retries => 0, expires => expires,
+	PERFORM tq.enqueue('test/q-' || name, task_id => pg_temp.id(name), name => name, policy => policy, retries => 0, deadline => '1 day', expires => expires,
 		task_group_id => pg_temp.id(grp), dependencies => ARRAY(SELECT pg_temp.id(d) FROM unnest(deps) AS d));
 	IF reason IS NOT NULL THEN
 		PERFORM pg_temp.take(name);

@@ -107,7 +107,7 @@ SELECT pg_temp.throws(format('SELECT tq.schedule_cron(%s)', arguments), code, '1
 FROM (VALUES ($$'', '* * * * *', 'test/q'$$, 'TQ400'), ($$repeat('x', 61), '* * * * *', 'test/q'$$, 'TQ400'), ($$E'a\tb', '* * * * *', 'test/q'$$, 'TQ400'),
 	($$'b', '* * * * *', 'no queue'$$, 'TQ400'), ($$'b', '* * * * *', 'test/q', tags => '[]'$$, 'TQ400'), ($$'b', '* * * * *', 'test/q', overlap => 'maybe'$$, 'TQ400'),
 	($$'b', '* * * * *', 'test/q', overlap => NULL$$, 'TQ400'), ($$'b', NULL, 'test/q'$$, 'TQ400'), ($$'b', '* * * * *', 'test/q', retries => 50$$, 'TQ400'),
-	($$'b', '* * * * *', 'test/q', priority => 'extreme'$$, 'TQ400'), ($$'b', '* * * * *', 'test/q', deadline => '1 year'$$, 'TQ400'),
+	($$'b', '* * * * *', 'test/q', priority => 'extreme'$$, 'TQ400'), ($$'b', '* * * * *', 'test/q', deadline => '8000 years'$$, 'TQ400'),
 	($$'b', '* * * * *', 'test/q', policy => '{"colour": 1}'$$, 'TQ400')) AS v (arguments, code);
 SELECT is((SELECT count(*) FROM tq_internal.cron WHERE name IN ('', 'b')), 0::bigint, '15.2 nothing is left of them');
 SELECT lives_ok($$SELECT tq.schedule_cron('it''s "a" \ b', '* * * * *', 'test/odd')$$, '15.2 a name with quotes');
@@ -117,7 +117,7 @@ SELECT isnt(tq.run_cron_now($$it's "a" \ b$$), NULL, '15.2 that fires');
 -- overlap
 -- ---------------------------------------------------------------------------
 
-SELECT tq.schedule_cron('skip', '* * * * *', 'test/skip', overlap => 'skip'), tq.schedule_cron('replace', '* * * * *', 'test/replace', overlap => 'replace') \g /dev/null
+SELECT tq.schedule_cron('skip', '* * * * *', 'test/skip', overlap => 'skip', deadline => '1 day'), tq.schedule_cron('replace', '* * * * *', 'test/replace', overlap => 'replace', deadline => '1 day') \g /dev/null
 SELECT tq_internal.fire_cron(name, pg_temp.minute(-5)) FROM unnest('{skip,replace}'::text[]) AS name \g /dev/null
 SELECT is(tq_internal.fire_cron('skip', pg_temp.minute(-4)), NULL, '15.3 skip: none while the last one is pending');
 SELECT ok(last_skipped IS NOT NULL AND last_scheduled = pg_temp.minute(-4) AND last_state = 'pending', '15.3 the view says so') FROM tq.cron_overview WHERE name = 'skip';

@@ -78,7 +78,7 @@ RESET tq.clock_offset;
 ROLLBACK TO s;
 
 -- A claim that may last for decades leaves no timer for decades
-SELECT tq.enqueue('c/e', task_id => pg_temp.id('e'), policy => tq.conductor_policy('{}', '{"asyncComplete": true, "type": "HTTP"}') || '{"runTimeout": 2147483647, "pendingTimeout": 2147483647}');
+SELECT tq.enqueue('c/e', task_id => pg_temp.id('e'), policy => tq.conductor_policy('{}', '{"asyncComplete": true, "type": "HTTP"}') || '{"runTimeout": 2147483647, "pendingTimeout": 2147483647}', deadline => '1 day');
 SELECT tq.claim_work('c/e', 'g', 'w');
 SELECT ok((tq.status(pg_temp.id('e')) #>> '{runs,0,takenUntil}')::timestamptz > now() + interval '60 years', 'far ahead: the claim lasts');
 SELECT is((SELECT count(*) FROM tq_internal.claim_timer WHERE due > now() + interval '2 days') + (SELECT count(*) FROM tq_internal.timer WHERE due > now() + interval '2 days'), 0::bigint,

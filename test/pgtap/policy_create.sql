@@ -12,7 +12,7 @@ BEGIN;
 
 SAVEPOINT s;
 SELECT pg_temp.create('none'), pg_temp.create('null', '{"policy": null, "delay": null}'), pg_temp.create('zero', '{"delay": 0}'), pg_temp.create('unscheduled', '{"$deps": ["none"]}');
-SELECT tq.enqueue('test/q', task_id => pg_temp.id('enqueued'), name => 'enqueued');
+SELECT tq.enqueue('test/q', task_id => pg_temp.id('enqueued'), name => 'enqueued', deadline => '1 day');
 SELECT is(pg_temp.keys(tq.task(pg_temp.id(n))), :plain_task, 'without a policy: keys of the definition, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
 SELECT is(pg_temp.keys(tq.status(pg_temp.id(n))), :plain_status, 'without a policy: keys of the status, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
 SELECT is(tq.task(pg_temp.id('null')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], tq.task(pg_temp.id('none')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], 'without a policy: null is the same as absent');
@@ -177,7 +177,7 @@ SELECT tq.enqueue('test/e1', task_id => pg_temp.id('e1'), name => 'e1', delay =>
 SELECT tq.enqueue('test/e2', task_id => pg_temp.id('e2'), name => 'e2', policy => '{"delay": 60, "claimTimeout": 30}');
 SELECT tq.enqueue('test/e3', task_id => pg_temp.id('e3'), name => 'e3', delay => '10 minutes', policy => '{"delay": 60}', retries => 3);
 SELECT tq.enqueue('test/e4', task_id => pg_temp.id('e4'), name => 'e4', retries => 3, policy => '{"retries": 1}');
-SELECT tq.enqueue('test/e5', task_id => pg_temp.id('e5'), name => 'e5', delay => '0', policy => NULL);
+SELECT tq.enqueue('test/e5', task_id => pg_temp.id('e5'), name => 'e5', delay => '0', policy => NULL, deadline => '1 day');
 SELECT is(pg_temp.wait(n), w::interval, 'enqueue: ' || what) FROM (VALUES ('e1', '10 minutes', 'delay'), ('e2', '1 minute', 'delay of the policy'), ('e3', '10 minutes', 'delay takes precedence over the policy''s'), ('e4', '0', 'no delay'), ('e5', '0', 'delay 0')) AS v (n, w, what);
 SELECT is(pg_temp.look(n), line, 'enqueue: ' || what) FROM (VALUES ('e3', 'pending 3: scheduled>pending', 'retries'), ('e4', 'pending 1: scheduled>pending', 'retries of the policy')) AS v (n, line, what);
 SELECT is(tq.task(pg_temp.id(n)) -> 'policy', p::jsonb, 'enqueue: policy is shown, ' || n) FROM (VALUES ('e1', NULL), ('e2', '{"delay": 60, "claimTimeout": 30}'), ('e3', '{"delay": 60}'), ('e4', '{"retries": 1}'), ('e5', NULL)) AS v (n, p);

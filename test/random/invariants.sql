@@ -204,13 +204,17 @@ SELECT 'a running run has no claim timer', r.task, r.run_id || ' until ' || r.ta
 UNION ALL
 SELECT 'an unresolved task has no deadline timer', t.id, coalesce(t.effective_deadline, t.deadline)::text
 	FROM holder h JOIN tq_internal.task t ON t.id = h.task
-	WHERE NOT EXISTS (SELECT FROM timed x, again a WHERE x.task = t.id AND x.kind = 1
+	WHERE coalesce(t.effective_deadline, t.deadline) < 'infinity' AND NOT EXISTS (SELECT FROM timed x, again a WHERE x.task = t.id AND x.kind = 1
 		AND x.due <= greatest(coalesce(t.effective_deadline, t.deadline) + coalesce(current_setting('tq.deadline_delay', true), '0')::interval, a.at) + interval '1 ms')
 UNION ALL
 SELECT 'a task has no timer for its expiry', t.id, t.expires::text
 	FROM tq_internal.task t
-	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1)
+	WHERE t.expires < 'infinity' AND NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1)
 		AND NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 2)
+UNION ALL
+SELECT 'a task without a deadline has a timer of one', t.id, x.due::text
+	FROM tq_internal.task t JOIN timed x ON x.task = t.id AND (x.kind = 2 OR (x.kind = 1 AND t.effective_deadline IS NULL))
+	WHERE t.deadline = 'infinity'
 
 -- counters
 UNION ALL

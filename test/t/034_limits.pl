@@ -354,7 +354,7 @@ is(claims($standby, 'l/window', 'w', 10), 1, 'and an interval of its own');
 
 # ---- more queues than tq.counted_queues ----
 
-psql($standby, 'SELECT tq.enqueue(format(\'l/many%s\', n)) FROM generate_series(1, 30) AS n');
+psql($standby, 'SELECT tq.enqueue(format(\'l/many%s\', n), deadline => \'1 day\') FROM generate_series(1, 30) AS n');
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), '53400', 'a queue without counters can have no limit');
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"rateCount\": 1, \"rateInterval\": 1}')"), '53400', 'nor a rate');
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"maxPending\": 1}')"), '53400', 'nor may it refuse tasks');

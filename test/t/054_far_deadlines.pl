@@ -65,7 +65,7 @@ is(upkeep_at(deadline(3) . q{ + interval '1 second'}), 'deadline 1', 'in turn ag
 is($node->safe_psql($db, $states), 'exception exception exception exception pending', 'all but the last one');
 
 # A task that is resolved before needs no timer, but is deleted when it expires.
-$node->safe_psql($db, q{SELECT tq.enqueue('far/done', expires => '1 hour');
+$node->safe_psql($db, q{SELECT tq.enqueue('far/done', deadline => '1 day', expires => '1 hour');
 	SELECT r.outcome FROM tq.claim_work('far/done', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) r});
 upkeep($_) foreach '0', '25 hours', '30 hours', '31 hours';
 is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'far/done'}), '0', 'a resolved task is deleted');

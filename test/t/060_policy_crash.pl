@@ -121,7 +121,7 @@ my @life = (
 
 # Another one, whose letter is there all the time.
 $node->safe_psql($db, q{
-	SELECT tq.enqueue('p/two', task_id => id('two'), expires => '1 day', policy => '{"deadLetter": true}');
+	SELECT tq.enqueue('p/two', task_id => id('two'), deadline => '1 day', expires => '1 day', policy => '{"deadLetter": true}');
 	SELECT tq.report_failed(task_id, run_id, error => '{"message": "other"}') FROM tq.claim_work('p/two', 'g', 'w')});
 
 foreach my $step (@life)
