@@ -169,7 +169,16 @@ CREATE VIEW tq_internal.health_check AS
 	SELECT 19, 'listeners', true, format('default channels carry %s', CASE p.payload WHEN 'full' THEN 'full messages' WHEN 'ids' THEN 'ids' ELSE 'nothing' END),
 		''
 	FROM (SELECT CASE current_setting('tq.notify_payload') WHEN 'auto' THEN CASE WHEN tq_internal.is_shared() THEN 'ids' ELSE 'full' END
-		ELSE current_setting('tq.notify_payload') END AS payload) AS p;
+		ELSE current_setting('tq.notify_payload') END AS payload) AS p
+	UNION ALL	-- while runs run there may be workers that have no time to ask
+	SELECT 20, 'workers', COALESCE(bool_and(u.running > 0), true),
+		CASE WHEN count(*) = 0 THEN format('workers ask for what is pending; %s wait', (SELECT count(*) FROM tq_internal.waiters() w WHERE w.queue IS NOT NULL))
+			ELSE COALESCE('no worker has asked since ' || tq_internal.local_time((array_agg(u.asked ORDER BY u.running > 0, u.asked NULLS FIRST))[1]), 'no worker has ever asked')
+				|| CASE WHEN count(*) > 1 THEN format(' (+%s)', count(*) - 1) ELSE '' END END,
+		'start workers of ' || tq_internal.shorten((array_agg(u.task_queue_id ORDER BY u.running > 0, u.asked NULLS FIRST))[1], 24)
+	FROM (SELECT a.task_queue_id, a.asked, COALESCE(c.running, 0) AS running
+		FROM tq_internal.attended_queue a LEFT JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = a.queue OFFSET 0) AS c ON true
+		WHERE a.unattended) AS u;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
@@ -240,6 +249,11 @@ CREATE VIEW tq_internal.screen AS
 	SELECT 2, 0, CASE WHEN bool_and(h.ok) THEN format('health: all %s checks are ok', count(*))
 		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.rank) FILTER (WHERE NOT h.ok), 81) END
 	FROM tq_internal.health_check h
+	UNION ALL
+	SELECT 2, row_number() OVER (ORDER BY q.last_date_active NULLS FIRST, q.task_queue_id),
+		format('%s: no worker has asked%s; %s pending, %s running', tq_internal.shorten(q.task_queue_id, 25), COALESCE(' since ' || tq_internal.local_time(q.last_date_active), ''),
+			tq_internal.short_count(q.pending), tq_internal.short_count(q.running))
+	FROM queue q WHERE q.unattended
 	UNION ALL SELECT 3, 0, ''
 	UNION ALL
 	SELECT 4, 0, rpad(format('QUEUE (%s)', count(*)), 34) || ' PENDING RUNNING DELAYED BLOCKED    IN/s   OUT/s  OLDEST WORKERS' FROM queue

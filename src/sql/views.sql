@@ -387,10 +387,24 @@ COMMENT ON COLUMN tq.dependency_overview.required_name IS 'metadata.name of that
 COMMENT ON COLUMN tq.dependency_overview.state IS 'state of that task; NULL: it was deleted';
 COMMENT ON COLUMN tq.dependency_overview.met IS 'whether its present state meets the dependency';
 
+-- A worker has asked when it has claimed, or tried to, waited or reclaimed.
+CREATE VIEW tq_internal.attended_queue AS
+	SELECT q.id AS queue, q.task_queue_id, w.asked, COALESCE(i.waiters, 0) AS waiters, p.oldest, s.paused, m.is_attended,
+		NOT m.is_attended AND NOT s.paused AND COALESCE(p.oldest < m.since, false) AS unattended
+	FROM tq_internal.queue q
+		CROSS JOIN LATERAL (SELECT COALESCE(bool_or((g.settings -> 'paused')::bool), false) AS paused FROM tq_internal.queue_settings g WHERE g.queue = q.id) AS s
+		CROSS JOIN LATERAL (SELECT greatest(q.last_date_active, max(w.last_date_active)) AS asked FROM tq_internal.seen_worker w WHERE w.queue = q.id) AS w
+		CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+			SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f) AS p
+		LEFT JOIN (SELECT queue, count(*) AS waiters FROM tq_internal.waiters() GROUP BY queue) AS i ON i.queue = q.id
+		CROSS JOIN LATERAL (SELECT x.since, COALESCE(i.waiters > 0, false) OR COALESCE(w.asked > x.since, false) AS is_attended
+			FROM (SELECT tq_internal.clock_now() - interval '1 minute' AS since) AS x) AS m;
+COMMENT ON VIEW tq_internal.attended_queue IS 'queues: when a worker asked last, how many sessions wait now; is_attended: one has asked within a minute, or waits; unattended: none has, and a run has been pending for a minute';
+
 CREATE VIEW tq.queue_stats AS
 	SELECT q.task_queue_id, s.source,
 		COALESCE(c.pending, 0) AS pending, COALESCE(c.delayed, 0) AS delayed, COALESCE(c.unscheduled, 0) AS blocked,
-		COALESCE(c.running, 0) AS running, COALESCE(i.waiters, 0) AS waiters, tq_internal.clock_now() - p.oldest AS oldest_pending,
+		COALESCE(c.running, 0) AS running, p.waiters, tq_internal.clock_now() - p.oldest AS oldest_pending,
 		COALESCE(w.workers, 0) AS workers, COALESCE(w.quarantined, 0) AS workers_quarantined, COALESCE(c.running, 0) AS workers_running,
 		greatest(COALESCE(w.workers, 0) - COALESCE(w.quarantined, 0) - COALESCE(c.running, 0), 0) AS workers_idle,
 		COALESCE(c.created, 0) AS created, COALESCE(c.claimed, 0) AS claimed, COALESCE(c.completed, 0) AS completed,
@@ -399,17 +413,16 @@ CREATE VIEW tq.queue_stats AS
 		COALESCE(c.created_per_s, 0) AS created_per_s, COALESCE(c.claimed_per_s, 0) AS claimed_per_s, COALESCE(c.ended_per_s, 0) AS ended_per_s,
 		c.wait_p50, c.wait_p95, c.wait_p99, c.run_p50, c.run_p95, c.run_p99,
 		COALESCE(c.wait_histogram, '{}') AS wait_histogram, COALESCE(c.run_histogram, '{}') AS run_histogram,
-		s.since, q.last_date_active, p.oldest,
-		COALESCE((g.settings -> 'paused')::bool, false) AS paused, COALESCE(g.settings - '{paused,claimTimeout,retainCompleted,retainFailed,policy}'::text[], '{}') AS limits
+		s.since, p.asked AS last_date_active, p.oldest,
+		p.paused, COALESCE(g.settings - '{paused,claimTimeout,retainCompleted,retainFailed,policy}'::text[], '{}') AS limits,
+		p.unattended
 	FROM tq_internal.queue q
 		LEFT JOIN tq_internal.queue_settings g ON g.queue = q.id
 		CROSS JOIN tq_internal.count_state() AS s
 		LEFT JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
-		CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
-			SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f) AS p
+		JOIN tq_internal.attended_queue p ON p.queue = q.id
 		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
-			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id
-		LEFT JOIN (SELECT queue, count(*) AS waiters FROM tq_internal.waiters() GROUP BY queue) AS i ON i.queue = q.id;
+			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id;
 COMMENT ON VIEW tq.queue_stats IS 'queues: how much is in them, what has happened since the last reset, how long runs wait and take; from counters in shared memory';
 COMMENT ON COLUMN tq.queue_stats.task_queue_id IS 'name of the queue';
 COMMENT ON COLUMN tq.queue_stats.source IS 'memory: the numbers of tasks are from counters; rebuilding: the maintenance worker is about to count for them, and rows are counted until then; tables: rows are counted, because tq is not preloaded, this is a standby, or tq.counted_queues is too low';
@@ -443,10 +456,11 @@ COMMENT ON COLUMN tq.queue_stats.run_p99 IS '99 % of these times are not longer'
 COMMENT ON COLUMN tq.queue_stats.wait_histogram IS 'how many runs waited how long: a key is where a bucket ends, in milliseconds; each doubling has four buckets, and empty ones are left out';
 COMMENT ON COLUMN tq.queue_stats.run_histogram IS 'the same for the times from claimed to resolved';
 COMMENT ON COLUMN tq.queue_stats.since IS 'since when totals and histograms are counted; NULL: nothing was counted yet';
-COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last claimed, waited or reclaimed';
 COMMENT ON COLUMN tq.queue_stats.oldest IS 'since when the first of the pending runs has been scheduled';
 COMMENT ON COLUMN tq.queue_stats.paused IS 'whether nothing is handed out until resume_queue()';
 COMMENT ON COLUMN tq.queue_stats.limits IS 'the limits that it was set to';
+COMMENT ON COLUMN tq.queue_stats.unattended IS 'whether a run has been pending for a minute, but no worker has asked since then, and no session waits; not while the queue is paused';
 
 CREATE VIEW tq.worker_overview AS
 	SELECT q.task_queue_id, w.worker_group, w.worker_id,
@@ -700,11 +714,10 @@ CREATE VIEW tq_internal.task_reason AS
 	FROM tq_internal.lock_holder h
 	WHERE h.query <> ''
 	UNION ALL
-	SELECT p.task_id, 40, 'no worker', COALESCE('no worker in its queue since ' || tq_internal.local_time(q.last_date_active), 'no worker has asked its queue for work'),
-		format('start one, or correct queue %s', tq_internal.shorten(q.task_queue_id, 21))
-	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
-	WHERE NOT EXISTS (SELECT FROM tq_internal.waiters() w WHERE w.queue = p.queue)
-		AND NOT EXISTS (SELECT FROM tq_internal.worker w WHERE w.queue = p.queue AND w.last_date_active > tq_internal.clock_now() - interval '1 hour')
+	SELECT p.task_id, 40, 'no worker', COALESCE('no worker has asked since ' || tq_internal.local_time(a.asked), 'no worker has asked its queue for work'),
+		format('start one, or correct queue %s', tq_internal.shorten(a.task_queue_id, 21))
+	FROM tq_internal.claimable_task p JOIN tq_internal.attended_queue a ON a.queue = p.queue
+	WHERE NOT a.is_attended
 	UNION ALL
 	SELECT p.task_id, 50, 'quarantine', format('workers: %s; the first until %s', w.workers, tq_internal.local_time(w.until)),
 		'start another, or end it by quarantine_worker()'
@@ -717,8 +730,9 @@ CREATE VIEW tq_internal.task_reason AS
 	SELECT p.task_id, 60, CASE WHEN b.n = 0 THEN 'next' ELSE 'behind others' END,
 		CASE WHEN b.n = 0 THEN format('it is the first of queue %s', tq_internal.shorten(q.task_queue_id, 25))
 			ELSE format('%s%s before it in %s', CASE WHEN b.n > 10000 THEN 'more than ' ELSE '' END, least(b.n, 10000), tq_internal.shorten(q.task_queue_id, 21)) END,
-		CASE WHEN b.n = 0 THEN 'wait for the next claim' ELSE 'more workers, or tq.change_task_priority()' END
-	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+		CASE WHEN b.n > 0 THEN 'more workers, or tq.change_task_priority()'
+			WHEN NOT q.is_attended THEN 'start a worker' ELSE format('wait for the next claim; sessions that wait: %s', q.waiters) END
+	FROM tq_internal.claimable_task p JOIN tq_internal.attended_queue q ON q.queue = p.queue
 		CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM tq_internal.pending o
 			WHERE o.queue = p.queue AND (o.priority > p.priority OR (o.priority = p.priority AND o.seq < p.seq)) LIMIT 10001) AS o) AS b
 	UNION ALL

@@ -95,8 +95,8 @@ SELECT is((SELECT count(*) FROM tq.failure_overview), 0::bigint, '8.5 a deleted 
 SELECT pg_temp.running('x', '{"taskQueueId": "test/seen"}');
 SET tq.clock_offset = '3 hours';
 SELECT pg_temp.create('y', '{"taskQueueId": "test/seen"}');
-SELECT is(pg_temp.why('y'), 'no worker, next', '8.5 why: no worker has polled the queue for an hour');
-SELECT matches(pg_temp.detail('y', 'no worker'), '^no worker in its queue since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$', '8.5 why: since when');
+SELECT is(pg_temp.why('y'), 'no worker, next', '8.5 why: no worker has polled the queue for hours');
+SELECT matches(pg_temp.detail('y', 'no worker'), '^no worker has asked since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$', '8.5 why: since when');
 RESET tq.clock_offset;
 SELECT is(pg_temp.advice('y', 'no worker'), NULL, '8.5 why: now a worker was seen');
 SELECT tq.enqueue(format('%s/%1$s', repeat('w', 38)), task_id => pg_temp.id(n), name => repeat('n', 38), dependencies => CASE n WHEN 'narrow' THEN pg_temp.ids('wide') ELSE '{}' END)
@@ -195,7 +195,7 @@ SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '8.5 hea
 
 -- health
 SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
-	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners', '8.5 health: its checks');
+	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers', '8.5 health: its checks');
 SELECT is((SELECT count(*) FROM tq.health() WHERE ok IS NULL OR detail IS NULL OR (hint IS NULL) <> ok), 0::bigint, '8.5 health: a hint where it is not ok');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5 health: nothing is pending for long');
 SET tq.clock_offset = '2 hours';
