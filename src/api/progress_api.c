@@ -43,26 +43,18 @@ read_total(FunctionCallInfo fcinfo, int n, int64 done)
 	return PG_GETARG_INT64(n);
 }
 
-/* Returns the argument "message", or NULL. */
+/* Returns the argument "message", cut if it is too long, or NULL. */
 static char *
 read_message(FunctionCallInfo fcinfo, int n)
 {
-	char *message = PG_ARGISNULL(n) ? NULL
-									: text_to_cstring(PG_GETARG_TEXT_PP(n));
-
-	if (message != NULL && strlen(message) > MESSAGE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("message is too long"),
-				 errdetail("It has %zu bytes, and may have %d.",
-						   strlen(message), MESSAGE_MAX),
-				 errhint("Put the rest into an artifact.")));
-	return message;
+	if (PG_ARGISNULL(n))
+		return NULL;
+	return tq_json_cut(text_to_cstring(PG_GETARG_TEXT_PP(n)), MESSAGE_MAX);
 }
 
 /*
  * report_progress(task_id slugid, run_id int, done bigint of any unit, total
- * bigint or NULL, message text of at most 1,000 bytes or NULL, credentials
- * jsonb) -> status; TQ400, TQ404, TQ409 if the run is not running
+ * bigint or NULL, message text, which is cut, or NULL, credentials jsonb) -> status; TQ400, TQ404, TQ409 if the run is not running
  * (doc/spec/policy.md 13)
  */
 Datum

@@ -15,6 +15,12 @@
 
 /* ---- results and errors ---- */
 
+/* The ends of hints: what a worker reports instead of what is refused. */
+#define KEPT_ELSEWHERE                                                        \
+	"or with a reference to where it is kept, such as an artifact of tq.create_artifact()."
+#define SAID_INSTEAD                                                          \
+	"which is cut, what went wrong. tq.create_artifact() keeps the rest."
+
 /*
  * Returns what is wrong with a result, as a text that follows "it" in an error,
  * or NULL: it may have at most tq.max_inline_artifact bytes as JSON text.
@@ -45,19 +51,33 @@ tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("%s is too large", name), errdetail("It %s.", fault),
-				 errhint("Keep it elsewhere, and give a reference to it.")));
+				 errhint("Report without %s, " KEPT_ELSEWHERE, name)));
 	return result;
 }
 
 #define ERROR_MAX_BYTES (64 * 1024) /* as JSON text */
 
 /*
+ * Returns how many bytes the message of an error may have beside its details.
+ */
+static Size
+message_room(const Jsonb *details)
+{
+	Size rest = strlen("{\"message\": \"\"}");
+
+	if (details != NULL)
+		rest += strlen(", \"details\": ") + tq_json_size(&details->root, true);
+	return rest > ERROR_MAX_BYTES ? 0 : ERROR_MAX_BYTES - rest;
+}
+
+/*
  * Returns the error of a run: what a worker has given, with its message, if it
  * has given one, as {message, details}; NULL for neither.  A JSON null is none,
- * because that is what some drivers make of NULL.
+ * because that is what some drivers make of NULL.  A message that is too long
+ * is cut, because a worker that cannot report a failure leaves the run claimed.
  */
 static Jsonb *
-error_with_message(Jsonb *error, const char *message)
+error_with_message(Jsonb *error, char *message)
 {
 	JsonbParseState *state;
 
@@ -66,7 +86,8 @@ error_with_message(Jsonb *error, const char *message)
 	if (message == NULL)
 		return error;
 	state = tq_json_begin();
-	tq_json_add_text(&state, "message", message);
+	tq_json_add_text(&state, "message",
+					 tq_json_cut(message, message_room(error)));
 	if (error != NULL)
 		tq_json_add_object(&state, "details", error);
 	return tq_json_end(&state);
@@ -108,7 +129,7 @@ tq_arg_error(FunctionCallInfo fcinfo, int error_arg, int message_arg)
 			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("error is too large"),
 			 errdetail("With error_message, it %s.", fault),
 			 errhint(
-				 "Shorten it, or keep it in an artifact, tq.create_artifact().")));
+				 "Report without error, and say in error_message, " SAID_INSTEAD)));
 	return error;
 }
 
@@ -138,14 +159,22 @@ static const TqJsonKey keys[] = {KEYS(TQ_JSON_KEY_NAME)};
 #define HINT                                                                  \
 	"Give an array of objects of taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft and credentials."
 
+#define NOT_STORED "No report of this call was stored. Repeat it without this "
+
 /* Raises TQ400 for an element, counted from 0. */
 pg_noreturn static void
-refuse_element(int element, const char *rule)
+refuse(int element, const char *rule, const char *hint)
 {
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid report"),
 					errdetail("Element %d of reports %s.", element + 1, rule),
-					errhint(HINT)));
+					errhint("%s", hint)));
 	pg_unreachable();
+}
+
+pg_noreturn static void
+refuse_element(int element, const char *rule)
+{
+	refuse(element, rule, HINT);
 }
 
 /* Raises TQ400 for a key of the report that is read. */
@@ -160,6 +189,16 @@ static void
 report_json_refuse(const TqJsonReader *reader, int key, const char *rule)
 {
 	refuse_key(reader, keys[key].name, rule);
+}
+
+/* Raises TQ400 for the fault of what a run is reported with. */
+static void
+refuse_content(const TqJsonReader *reader, int key, const char *fault,
+			   const char *hint)
+{
+	refuse(*(const int *) reader->owner,
+		   psprintf("has a key \"%s\", which %s", keys[key].name, fault),
+		   hint);
 }
 
 /* ---- keys ---- */
@@ -244,7 +283,8 @@ read_result(const TqJsonReader *reader)
 	const char *fault = result == NULL ? NULL : result_fault(result);
 
 	if (fault != NULL)
-		report_json_refuse(reader, KEY_RESULT, fault);
+		refuse_content(reader, KEY_RESULT, fault,
+					   NOT_STORED "\"result\", " KEPT_ELSEWHERE);
 	return result;
 }
 
@@ -252,14 +292,17 @@ read_result(const TqJsonReader *reader)
 static Jsonb *
 read_error(const TqJsonReader *reader)
 {
-	const char *message = value_at(reader, KEY_ERROR_MESSAGE) == NULL
-							  ? NULL
-							  : tq_json_read_string(reader, KEY_ERROR_MESSAGE);
+	char *message = value_at(reader, KEY_ERROR_MESSAGE) == NULL
+						? NULL
+						: tq_json_read_string(reader, KEY_ERROR_MESSAGE);
 	Jsonb *error = error_with_message(json_at(reader, KEY_ERROR), message);
 	const char *fault = error == NULL ? NULL : error_fault(error);
 
 	if (fault != NULL)
-		report_json_refuse(reader, KEY_ERROR, fault);
+		refuse_content(
+			reader, KEY_ERROR, fault,
+			NOT_STORED
+			"\"error\", and say in \"errorMessage\", " SAID_INSTEAD);
 	return error;
 }
 

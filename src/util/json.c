@@ -251,21 +251,23 @@ number_size(const char *data, uint32 length)
 /* The characters that a byte of a string may become: \u001f. */
 #define ESCAPED_MAX 6
 
+/* Returns how many characters a byte of a string becomes. */
+static inline Size
+escaped_size(unsigned char c)
+{
+	if (c >= ' ' && c != '"' && c != '\\')
+		return 1;
+	return c >= ' ' || strchr("\b\f\n\r\t", c) != NULL ? 2 : ESCAPED_MAX;
+}
+
 /* Returns how many characters a string has in quotation marks, escaped. */
 static Size
 string_size(const char *data, uint32 length)
 {
-	Size size = 2 + (Size) length;
+	Size size = 2;
 
 	for (uint32 i = 0; i < length; i++)
-	{
-		unsigned char c = data[i];
-
-		if (c >= ' ' && c != '"' && c != '\\')
-			continue;
-		size += c >= ' ' || strchr("\b\f\n\r\t", c) != NULL ? 1
-															: ESCAPED_MAX - 1;
-	}
+		size += escaped_size(data[i]);
 	return size;
 }
 
@@ -339,6 +341,31 @@ tq_json_clip(const JsonbContainer *json)
 						JsonContainerSize(json));
 	return tq_error_clip(
 		JsonbToCString(NULL, unconstify(JsonbContainer *, json), 64));
+}
+
+#define CUT "... [cut]"
+
+/*
+ * Returns a text of which at most so many bytes are to be kept, as a string of
+ * JSON without its quotation marks: the whole, or its beginning with a mark.
+ * A text that is no longer than the mark stays whole.
+ */
+char *
+tq_json_cut(char *text, Size limit)
+{
+	Size size = 0;
+	int kept = 0;
+
+	limit = Max(limit, strlen(CUT));
+	for (int i = 0; text[i] != '\0'; i++)
+	{
+		size += escaped_size(text[i]);
+		if (size > limit)
+			return psprintf("%.*s" CUT, pg_mbcliplen(text, i, kept), text);
+		if (size + strlen(CUT) <= limit)
+			kept = i + 1;
+	}
+	return text;
 }
 
 /* ---- objects of which every value must be valid ---- */

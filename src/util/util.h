@@ -207,6 +207,7 @@ extern bool tq_json_is_object(const JsonbValue *value);
 extern Size tq_json_size(const JsonbContainer *json, bool is_exact);
 extern Size tq_json_size_over(const JsonbContainer *json, Size limit);
 extern char *tq_json_clip(const JsonbContainer *json);
+extern char *tq_json_cut(char *text, Size limit);
 extern char *tq_json_shown(const JsonbValue *value);
 extern bool tq_json_is_null(const Jsonb *json);
 extern bool tq_json_is_array(const JsonbValue *value);

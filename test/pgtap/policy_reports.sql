@@ -98,9 +98,28 @@ SELECT is(error, '{"message": "m", "details": [1]}', 'error_message: the dead le
 SELECT is(error, '{"message": "m", "details": [1]}', 'error_message: and the views') FROM tq.run_overview WHERE task_id = pg_temp.id('ex');
 SELECT is((SELECT error FROM tq.failure_overview WHERE task_id = pg_temp.id('any1')), '"text"', 'error: a string in the views');
 SELECT isnt(tq.why(pg_temp.id('any1'))::text, NULL, 'error: why() of a string');
+-- a message that is too long is cut, so that both have 64 kB as JSON text
+CREATE FUNCTION pg_temp.kept(error jsonb) RETURNS text LANGUAGE sql AS $$
+	SELECT format('%s, %s + %s, %s', octet_length(error::text), octet_length(error ->> 'message'), coalesce(octet_length(error -> 'details' ->> 'd'), 0), right(error ->> 'message', 10)) $$;
+SELECT is(pg_temp.kept(pg_temp.failed_with(n, args)), expected, 'error_message: ' || args) FROM (SELECT args, expected, 100 + row_number() OVER ()::int FROM (VALUES
+	($$error_message => repeat('y', 65521)$$, '65536, 65521 + 0, yyyyyyyyyy'), ($$error_message => repeat('y', 65522)$$, '65536, 65521 + 0, y... [cut]'),
+	($$error_message => repeat('y', 9000000)$$, '65536, 65521 + 0, y... [cut]'), ($$error_message => repeat('é', 50000)$$, '65536, 65521 + 0, é... [cut]'),
+	($$error_message => repeat('日本', 30000)$$, '65535, 65520 + 0, 日... [cut]'), ($$error_message => repeat('"', 50000)$$, '65536, 32765 + 0, "... [cut]'),
+	($$error_message => repeat(E'\x01', 50000)$$, '65532, 10927 + 0, ' || E'\x01... [cut]'), ($$error_message => 'y' || repeat(E'\x01', 10920)$$, '65536, 10921 + 0, ' || repeat(E'\x01', 10)),
+	($$error => jsonb_build_object('d', repeat('x', 40000)), error_message => repeat('y', 40000)$$, '65536, 25499 + 40000, y... [cut]'),
+	($$error => jsonb_build_object('d', repeat('x', 65490)), error_message => repeat('y', 40000)$$, '65536, 9 + 65490, ... [cut]'),
+	($$error => jsonb_build_object('d', repeat('x', 65490)), error_message => repeat('y', 9)$$, '65536, 9 + 65490, yyyyyyyyy')) AS v (args, expected)) AS w (args, expected, n);
 SELECT pg_temp.running('big');
-SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('big'), 0, error => to_jsonb(repeat('x', 40000)), error_message => repeat('y', 40000))$$, 'TQ400', 'error: the limit is of both');
+SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('big'), 0, error => to_jsonb(repeat('x', 65500)), error_message => 'a longer text')$$, 'TQ400', 'error: it is not cut, and must leave room');
 SELECT is(pg_temp.state('big'), 'running', 'error: what was refused is still running');
+-- a report that is refused for its content says how to report
+SELECT is(pg_temp.error(call) ->> 'hint', hint, 'hint of ' || call) FROM (VALUES
+	($$SELECT tq.report_failed(pg_temp.id('big'), 0, error => to_jsonb(repeat('x', 70000)))$$, 'Report without error, and say in error_message, which is cut, what went wrong. tq.create_artifact() keeps the rest.'),
+	($$SELECT tq.report_completed(pg_temp.id('big'), 0, to_jsonb(repeat('x', 1100000)))$$, 'Report without result, or with a reference to where it is kept, such as an artifact of tq.create_artifact().'),
+	($$SELECT tq.resolve(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('big'), 'runId', 0, 'reason', 'failed', 'error', repeat('x', 70000))))$$, 'No report of this call was stored. Repeat it without this "error", and say in "errorMessage", which is cut, what went wrong. tq.create_artifact() keeps the rest.'),
+	($$SELECT tq.resolve(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('big'), 'runId', 0, 'result', repeat('x', 1100000))))$$, 'No report of this call was stored. Repeat it without this "result", or with a reference to where it is kept, such as an artifact of tq.create_artifact().')) AS v (call, hint);
+SELECT tq.resolve(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('big'), 'runId', 0, 'reason', 'failed', 'errorMessage', repeat('y', 70000))));
+SELECT is(pg_temp.kept(pg_temp.run('big') -> 'error'), '65536, 65521 + 0, y... [cut]', 'errorMessage is cut, too');
 ROLLBACK TO s;
 -- a failure that is retried; the dead letter has the last error
 SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"], "retries": 1, "deadLetter": true}}');
