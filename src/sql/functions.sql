@@ -355,7 +355,7 @@ COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group 
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq_internal.session_worker() RETURNS text[]
-	AS 'MODULE_PATHNAME', 'tq_session_worker' LANGUAGE C STABLE PARALLEL RESTRICTED;
+	AS 'MODULE_PATHNAME', 'tq_session_worker' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.session_worker() IS 'worker_group and worker_id of a session that gives none';
 
 CREATE FUNCTION tq.claim_work(

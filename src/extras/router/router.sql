@@ -398,7 +398,7 @@ CREATE FUNCTION tq_shard_internal.resolutions(task_ids tq.slugid[], run_ids int[
 COMMENT ON FUNCTION tq_shard_internal.resolutions(tq.slugid[], int[], text) IS 'runs with the outcomes that a shard has returned as lines';
 
 CREATE FUNCTION tq_shard_internal.session_worker() RETURNS text[]
-	AS '$libdir/tq', 'tq_session_worker' LANGUAGE C STABLE PARALLEL RESTRICTED;
+	AS '$libdir/tq', 'tq_session_worker' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_shard_internal.session_worker() IS 'worker_group and worker_id of a session that gives none, for all shards';
 
 @claim_work@
