@@ -138,7 +138,7 @@ SELECT pg_temp.create('m1', '{"taskQueueId": "test/rc"}');
 SELECT ok((SELECT credentials ? 'clientId' FROM tq.resolve_and_claim('[]', 'test/rc', 'wg', 'w1')), 'credentials of a claim');
 RESET tq.credentials;
 SELECT pg_temp.throws(format('SELECT tq.resolve_and_claim(%s)', args), 'TQ400', 'TQ400: ' || args)
-FROM (VALUES ($$'{}', 'test/rc', 'wg', 'w1'$$), ($$'[]', 'test/', 'wg', 'w1'$$), ($$'[]', 'test/rc', '', 'w1'$$), ($$'[]', 'test/rc', 'wg', NULL$$),
+FROM (VALUES ($$'{}', 'test/rc', 'wg', 'w1'$$), ($$'[]', 'test/', 'wg', 'w1'$$), ($$'[]', 'test/rc', '', 'w1'$$),
 	($$'[]', 'test/rc', 'wg', 'w1', 0$$), ($$'[]', 'test/rc', 'wg', 'w1', 1001$$), ($$'[1]', 'test/rc', 'wg', 'w1'$$), ($$NULL, 'test/rc', 'wg', 'w1'$$)) AS v (args);
 SELECT tq.quarantine_worker('test/rc', 'wg', 'w1', now() + interval '1 day') \g /dev/null
 SELECT is(pg_temp.runs('test/rc', pg_temp.rep('m1')), 'm1 0 resolved', 'a worker in quarantine reports and claims nothing');

@@ -58,4 +58,6 @@ SELECT lives_ok($$SELECT tq.grant_queue('scribe', 'mine/*', 'produce'), tq.set_q
 SELECT lives_ok($$SELECT tq.report_failed(c.task_id, c.run_id) FROM tq.enqueue('mine/q', policy => '{"serialKey": "k", "deadLetter": true}') AS e, tq.claim_work('mine/q', 'g', 'w') AS c$$, 'and those of a worker');
 RESET ROLE;
 SELECT cmp_ok(count(*), '>', 1::bigint, 'the trail has them') FROM tq.audit WHERE role = 'clerk';
+
+SELECT * FROM finish();
 ROLLBACK;
