@@ -484,10 +484,27 @@ launcher_sleep_until(TimestampTz due)
 	if (due != DT_NOEND)
 	{
 		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
+		ms = Min(ms, RETRY_MAX_MS);
 		events |= WL_TIMEOUT;
 	}
 	(void) WaitLatch(MyLatch, events, ms,
 					 TqWaitEvent(wait_event, "TqLauncherMain"));
+}
+
+/* Forgets until when to wait, if the clock was set back. */
+static void
+check_clock(void)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+	HASH_SEQ_STATUS scan;
+	Database *database;
+
+	if (!tq_clock_went_back(&last, tq_clock_now()))
+		return;
+	complain_at = DT_NOBEGIN;
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+		database->not_before = database->started = TQ_LONG_AGO;
 }
 
 static void
@@ -535,6 +552,7 @@ tq_launcher_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
+		check_clock();
 		/* Notice maintenance workers that have ended, and take requests. */
 		hash_seq_init(&scan, databases);
 		while ((database = hash_seq_search(&scan)) != NULL)

@@ -120,7 +120,8 @@ tq_count_pass(void)
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
-#define TAKE_ROWS 100 /* of a timer table, at once */
+#define TAKE_ROWS 100  /* of a timer table, at once */
+#define CLOCK_MS 25000 /* between two looks for times that are ahead */
 
 /* ---- expiry ---- */
 
@@ -785,6 +786,23 @@ do_some(TqStep step, bool bisect, TqScanPosition *position, TqBatch *batch)
 }
 
 /*
+ * Sets times back that are ahead of the clock, twice in a minute.  Only the
+ * maintenance worker does, and not while a session has another clock.
+ */
+static void
+set_times_back(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+	bool is_first = last == TQ_LONG_AGO;
+
+	if (MyBackendType != B_BG_WORKER || !tq_clock_is_shared() ||
+		now < tq_clock_add_ms(last, CLOCK_MS))
+		return;
+	last = now;
+	tq_times_set_back(is_first);
+}
+
+/*
  * Does one bounded batch of a step in the caller's transaction; see
  * bgworker.h.
  */
@@ -813,6 +831,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 		batch->tasks = tq_sweep_batch(bisect, position, now, &batch->more);
 	else
 	{
+		set_times_back(now);
 		sweep_expired(now);
 		batch->tasks = tq_retention_pass(now);
 		(void) tq_access_forget_dropped_roles();

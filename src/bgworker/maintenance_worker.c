@@ -23,6 +23,10 @@
  * deadlock is still possible; the maintenance worker detects it first, because
  * of its short deadlock_timeout, and rolls back.
  *
+ * When the clock is set back, what this process has noted of times is wrong, so
+ * it ends, and the launcher starts another one.  No sleep is longer than SLEEP_MS,
+ * whatever the clock has done since its end was computed.
+ *
  * The maintenance worker does nothing while tq.maintenance is off, and nothing
  * in a database that no client has used since CREATE EXTENSION (activation.c),
  * because a restore or logical replication may be filling its tables.  It logs
@@ -52,7 +56,7 @@
 
 #define GAP_MS 5        /* between the beginnings of two cycles */
 #define CLAIM_MS 2      /* for a session that was woken to claim */
-#define SLEEP_MS 60000  /* longest sleep, in case the system's clock jumps */
+#define SLEEP_MS 60000  /* longest sleep, in case the clock jumps */
 #define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
 #define RETRY_MS 1000   /* after an error */
 #define FULL_MS 100     /* the notification queue is full */
@@ -618,8 +622,8 @@ maintenance_worker_sleep_until(TimestampTz due, TimestampTz turn_began)
 	long ms;
 
 	if (gap > 0)
-		pause_ms(gap);
-	ms = ms_until(due);
+		pause_ms(Min(gap, GAP_MS));
+	ms = Min(ms_until(due), SLEEP_MS);
 	pgstat_report_stat(ms >= RETRY_MS);
 	if (ms > 0)
 		(void) WaitLatch(MyLatch,
@@ -672,6 +676,21 @@ set_settings(void)
 	CommitTransactionCommand();
 }
 
+/* Ends the process if the clock was set back, so that another one is started. */
+static void
+check_clock(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+	TimestampTz before = last;
+
+	if (!tq_clock_went_back(&last, now))
+		return;
+	ereport(LOG, (errmsg("the clock was set back by %lld s",
+						 (long long) ((before - now) / USECS_PER_SEC)),
+				  errdetail("The maintenance worker of tq starts again.")));
+	exit_worker(TQ_EXIT_REQUESTED);
+}
+
 /* Entry point of the maintenance worker. */
 void
 tq_maintenance_worker_main(Datum arg)
@@ -695,10 +714,12 @@ tq_maintenance_worker_main(Datum arg)
 										 ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{
-		TimestampTz began = tq_clock_now();
+		TimestampTz began;
 
 		ResetLatch(MyLatch);
 		process_interrupts();
+		began = tq_clock_now();
+		check_clock(began);
 		maintenance_worker_sleep_until(take_turn(began), began);
 	}
 }

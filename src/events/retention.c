@@ -183,9 +183,6 @@ switch_segment(int current, const TqTick *last, TimestampTz now)
 	return false;
 }
 
-/* A time that is later than now by more was written by a clock that was ahead. */
-#define AHEAD_MS 1000
-
 /*
  * Sets times back that are ahead of the clock; returns whether there were any.
  * Only the maintenance worker does: the clock of a session that calls upkeep()
@@ -195,7 +192,7 @@ static bool
 set_back(const TqTick *last, TimestampTz since, TimestampTz now)
 {
 	if (MyBackendType != B_BG_WORKER ||
-		Max(last->published, since) <= tq_clock_add_ms(now, AHEAD_MS))
+		Max(last->published, since) <= tq_clock_add_ms(now, TQ_AHEAD_MS))
 		return false;
 	tq_log_set_back(now);
 	return true;

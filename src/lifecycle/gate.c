@@ -512,6 +512,10 @@ free_by_rate(GatePass *pass, const TqGate *gate,
 	int n;
 	TimestampTz *claims = tq_gate_claims(gate, since, &nclaims);
 
+	/* Claims that a clock that was ahead has noted count no longer. */
+	while (nclaims > 0 &&
+		   claims[nclaims - 1] > tq_clock_add_ms(pass->now, TQ_AHEAD_MS))
+		nclaims--;
 	forget_ended(gate, since);
 	if (settings->key_rate_count > nclaims + open)
 		return settings->key_rate_count - nclaims - open;

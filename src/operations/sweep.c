@@ -57,7 +57,8 @@ tq_sweep_by_retention(TimestampTz now)
 static bool
 sweep_is_old(const TqSweepRule *rule, const TqTask *task, TimestampTz now)
 {
-	return tq_clock_add_ms(task->created, rule->shortest_ms) <= now;
+	return tq_clock_add_ms(task->created, rule->shortest_ms) <= now ||
+		   task->created > tq_clock_add_ms(now, TQ_AHEAD_MS);
 }
 
 /* Returns whether a task may be deleted, whatever its last run is. */

@@ -107,10 +107,11 @@
 #include "shmem.h"
 
 #define NO_PROCESS PG_UINT32_MAX
-#define ASKED_MAX 32  /* databases kept; more become a rescan */
-#define MINUTES 60    /* in which claims that have expired are counted */
-#define DATABASES 32  /* whose facts are stored */
-#define KEEP_MS 60000 /* facts */
+#define ASKED_MAX 32   /* databases kept; more become a rescan */
+#define MINUTES 60     /* in which claims that have expired are counted */
+#define DATABASES 32   /* whose facts are stored */
+#define KEEP_MS 60000  /* facts */
+#define OTHER_MS 30000 /* see tq_clock_is_shared() */
 
 /* Claims that expired in a minute, which is counted from 2000. */
 typedef struct Minute
@@ -141,6 +142,7 @@ typedef struct MaintenanceSlot
 	pg_atomic_uint32 messages; /* 1: something is to be published */
 	pg_atomic_uint32 claims;   /* 1: a session was woken, and is to claim */
 	pg_atomic_uint32 state;    /* TqMaintenanceState; written by its owner */
+	pg_atomic_uint64 offset;   /* tq.clock_offset; written by its owner */
 
 	/* What its owner has counted, under the spinlock. */
 	slock_t mutex;
@@ -176,6 +178,9 @@ typedef struct DatabaseShared
 	bool rescan;
 	int asked_count;
 	Oid asked[ASKED_MAX];
+
+	/* When a call had another clock last; at first, the start of the server. */
+	pg_atomic_uint64 other_clock;
 
 	LWLock *facts_lock; /* protects the entries */
 	pg_atomic_uint64 change;
@@ -219,6 +224,7 @@ database_startup(void *memory, bool is_new, LWLockPadded *locks)
 	shared->facts_lock = &locks[1].lock;
 	pg_atomic_init_u32(&shared->launcher, NO_PROCESS);
 	pg_atomic_init_u64(&shared->change, 0);
+	pg_atomic_init_u64(&shared->other_clock, (uint64) tq_clock_real_now());
 	for (int i = 0; i < max_worker_processes; i++)
 	{
 		pg_atomic_init_u32(&shared->slots[i].process, NO_PROCESS);
@@ -227,6 +233,7 @@ database_startup(void *memory, bool is_new, LWLockPadded *locks)
 		pg_atomic_init_u32(&shared->slots[i].messages, 0);
 		pg_atomic_init_u32(&shared->slots[i].claims, 0);
 		pg_atomic_init_u32(&shared->slots[i].state, TQ_MAINTENANCE_ABSENT);
+		pg_atomic_init_u64(&shared->slots[i].offset, 0);
 		SpinLockInit(&shared->slots[i].mutex);
 	}
 	for (int i = 0; i < MaxBackends; i++)
@@ -313,6 +320,35 @@ tq_maintenance_slot_wake(Oid database, TimestampTz due, bool message)
 		if (due < (TimestampTz) pg_atomic_read_u64(&slot->next_due))
 			database_wake(&slot->process);
 	}
+}
+
+/*
+ * Notes that this process makes a call by another clock than that of the
+ * maintenance worker: tq.clock_offset was set in its session, for a test.
+ */
+void
+tq_clock_note_other(void)
+{
+	MaintenanceSlot *slot = find_slot(MyDatabaseId);
+
+	if (slot != NULL && slot != my_slot &&
+		(int64) pg_atomic_read_u64(&slot->offset) != tq_clock_offset)
+		pg_atomic_write_u64(&shared->other_clock,
+							(uint64) tq_clock_real_now());
+}
+
+/*
+ * Returns whether all calls have had the clock of the maintenance worker for a
+ * while, so that times which are ahead of it were not meant to be.
+ */
+bool
+tq_clock_is_shared(void)
+{
+	TimestampTz now = tq_clock_real_now();
+	TimestampTz other = (TimestampTz) pg_atomic_read_u64(&shared->other_clock);
+
+	return now < tq_clock_add_ms(other, -OTHER_MS) ||
+		   now > tq_clock_add_ms(other, OTHER_MS);
 }
 
 /*
@@ -598,6 +634,7 @@ tq_maintenance_slot_cycle_begin(void)
 {
 	TimestampTz noted;
 
+	pg_atomic_write_u64(&my_slot->offset, (uint64) tq_clock_offset);
 	pg_atomic_write_u64(&my_slot->next_due, (uint64) DT_NOBEGIN);
 	noted = (TimestampTz) pg_atomic_exchange_u64(&my_slot->noted,
 												 (uint64) DT_NOEND);

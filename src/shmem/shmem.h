@@ -70,6 +70,8 @@ extern const TqShmemPart tq_database_shmem;
 extern void tq_maintenance_slot_wake(Oid database, TimestampTz due,
 									 bool message);
 extern void tq_maintenance_slot_expect_claim(Oid database);
+extern void tq_clock_note_other(void);
+extern bool tq_clock_is_shared(void);
 extern void tq_launcher_ask(Oid database);
 extern int tq_maintenance_slot_stop(Oid database, bool by_force);
 extern int tq_maintenance_slot_running(void);

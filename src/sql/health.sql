@@ -161,10 +161,9 @@ CREATE VIEW tq_internal.health_check AS
 		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r
 	UNION ALL
 	SELECT 18, 'clock', COALESCE(a.ahead <= interval '1 s', true),
-		CASE WHEN a.ahead > interval '1 s' THEN format('the message log is ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'the message log is not ahead of it' END,
+		CASE WHEN a.ahead > interval '1 s' THEN format('stored times are ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'no stored time is ahead of it' END,
 		'it was set back; see maintenance, steps'
-	FROM (SELECT greatest((SELECT published FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), (SELECT max(since) FROM tq_internal.log_segment))
-		- tq_internal.clock_now() AS ahead) AS a
+	FROM tq_internal.clock_ahead a
 	UNION ALL
 	SELECT 19, 'listeners', true, format('default channels carry %s', CASE p.payload WHEN 'full' THEN 'full messages' WHEN 'ids' THEN 'ids' ELSE 'nothing' END),
 		''

@@ -111,7 +111,11 @@ void
 tq_call_begin(bool read_only)
 {
 	tq_spi_open(read_only);
-	if (!read_only && !tq_activation_is_done())
+	if (read_only)
+		return;
+	if (tq_clock_offset != 0)
+		tq_clock_note_other();
+	if (!tq_activation_is_done())
 		activate();
 }
 

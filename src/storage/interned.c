@@ -115,6 +115,9 @@ static TqStatement begin_sweep = TQ_STATEMENT(
 	" WHERE coalesce(swept, since) < $1 - interval '1 day' OR swept > $1 + interval '1 day' FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
+static TqStatement set_times_back =
+	TQ_STATEMENT("SELECT WHERE tq_internal.set_times_back($1)", BOOLOID);
+
 static TqStatement revive_worker = REVIVE("worker");
 static TqStatement settle_workers = SETTLE("worker");
 static TqStatement find_workers =
@@ -283,6 +286,21 @@ sweep(const Interned *which, Datum horizon, TimestampTz before)
 		return;
 	tq_name_interning();
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(which->table));
+}
+
+/*
+ * Sets back times that a clock which was ahead has left, if there are any
+ * (src/sql/clock.sql), among them when queues and workers were seen.  The first
+ * call of a process looks for more.
+ */
+void
+tq_times_set_back(bool is_first)
+{
+	if (!tq_spi_exists(&set_times_back, TQ_VALUES(BoolGetDatum(is_first))))
+		return;
+	tq_name_interning();
+	for (int i = 0; i < lengthof(interned); i++)
+		CacheInvalidateRelcacheByRelid(tq_relation_oid(interned[i].table));
 }
 
 /*

@@ -148,6 +148,7 @@ typedef int32 TqFindNumber(void *value, bool *is_retired);
 extern int32 tq_intern(TqInterned kind, TqStatement *insert,
 					   const Datum *values, TqFindNumber *find, void *value);
 extern void tq_interned_sweep(TimestampTz before, TimestampTz now);
+extern void tq_times_set_back(bool is_first);
 
 /* ---- access_table.c: scopes of roles, secrets, and the audit ---- */
 

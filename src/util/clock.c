@@ -50,6 +50,19 @@ tq_clock_real_seconds(void)
 }
 
 /*
+ * Returns whether the clock was set back since the last time that a process has
+ * read from it, which this time becomes.
+ */
+bool
+tq_clock_went_back(TimestampTz *last, TimestampTz now)
+{
+	bool result = now < tq_clock_add_ms(*last, -TQ_AHEAD_MS);
+
+	*last = now;
+	return result;
+}
+
+/*
  * Returns the same month, day and time of the next year; 29 February becomes 1
  * March.
  */

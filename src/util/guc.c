@@ -76,6 +76,33 @@ static char *clock_offset_text = NULL;
 #define MAX_OFFSET_DAYS 1000000
 
 /*
+ * Returns the interval that a text is, or NULL.  Catches the error of any other,
+ * which would end the postmaster when it reads its files.
+ */
+static Interval *
+read_interval(char *text)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Interval *volatile span = NULL;
+
+	PG_TRY();
+	{
+		span = DatumGetIntervalP(
+			DirectFunctionCall3(interval_in, CStringGetDatum(text),
+								ObjectIdGetDatum(InvalidOid),
+								Int32GetDatum(-1)));
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		GUC_check_errdetail("It must be an interval.");
+	}
+	PG_END_TRY();
+	return span;
+}
+
+/*
  * Checks that tq.clock_offset is an interval without months, which have no
  * fixed length.
  */
@@ -86,9 +113,9 @@ check_clock_offset(char **newval, void **extra, GucSource source)
 	int64 days;
 	int64 *offset;
 
-	span = DatumGetIntervalP(
-		DirectFunctionCall3(interval_in, CStringGetDatum(*newval),
-							ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+	span = read_interval(*newval);
+	if (span == NULL)
+		return false;
 	if (span->month != 0)
 	{
 		GUC_check_errdetail("Months and years have no fixed length.");
@@ -146,11 +173,11 @@ define_times(void)
 							NULL, &tq_claim_timeout, 20 * 60 * 1000, 1,
 							INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("tq.clock_offset",
-							   "Shifts tq's clock in this session, for tests.",
+							   "Shifts tq's clock, for tests.",
 							   "An interval without months.",
 							   &clock_offset_text, "0", PGC_SUSET,
-							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							   check_clock_offset, assign_clock_offset, NULL);
+							   GUC_NOT_IN_SAMPLE, check_clock_offset,
+							   assign_clock_offset, NULL);
 	DefineCustomStringVariable(
 		"tq.default_deadline",
 		"Deadline of a new task to which none is given; empty: none.",

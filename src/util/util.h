@@ -102,6 +102,7 @@ extern void tq_connection_check(void);
 extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_real_now(void);
 extern int64 tq_clock_real_seconds(void);
+extern bool tq_clock_went_back(TimestampTz *last, TimestampTz now);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
 extern int64 tq_clock_ms_until(TimestampTz t);
 extern TimestampTz tq_clock_latest(void);
@@ -124,6 +125,9 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 #define TQ_HOUR_MS INT64CONST(3600000)
 
 /* A due time in the past on which arithmetic works: the year 2000. */
+/* A time that is later than now by more was read from a clock that was ahead. */
+#define TQ_AHEAD_MS 1000
+
 #define TQ_LONG_AGO ((TimestampTz) 0)
 
 /* ---- errors.c: SQLSTATEs, and work that may fail alone ---- */

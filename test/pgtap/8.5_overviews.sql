@@ -201,7 +201,7 @@ SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5
 SET tq.clock_offset = '2 hours';
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), false, '8.5 health: a run that is pending for long');
 SET tq.clock_offset = '-2 hours';
-SELECT matches((SELECT concat_ws('; ', ok, detail, hint) FROM tq.health() WHERE name = 'clock'), '^f; the message log is ahead of it by 0[12]:\d\d:\d\d; it was set back', '8.5 health: a clock that was set back');
+SELECT matches((SELECT concat_ws('; ', ok, detail, hint) FROM tq.health() WHERE name = 'clock'), '^f; stored times are ahead of it by 0[12]:\d\d:\d\d; it was set back', '8.5 health: a clock that was set back');
 RESET tq.clock_offset;
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'clock'), true, '8.5 health: one that was not');
 
