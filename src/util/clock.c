@@ -16,6 +16,8 @@
 #define USECS_PER_MS INT64CONST(1000)
 #define SPAN_BYTES 256 /* limit of interval_in() for its text */
 
+int64 tq_clock_offset = 0; /* us; guc.c sets it */
+
 /* Truncates a time to milliseconds, towards the past. */
 TimestampTz
 tq_clock_truncate(TimestampTz t)

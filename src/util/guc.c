@@ -52,7 +52,6 @@ int tq_max_callbacks = 10000;
 bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
-int64 tq_clock_offset = 0;
 int tq_notify_payload = TQ_NOTIFY_AUTO;
 int tq_audit = TQ_AUDIT_OPERATORS;
 int tq_audit_retention = 90 * 24 * 60 * 60;
