@@ -52,7 +52,8 @@ refuse_without_room(int32 queue)
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("the limits of queue \"%s\" cannot be kept",
 					tq_queue_name(queue)),
-			 errdetail("There are counters for %d queues (tq.counted_queues).",
+			 errdetail("There are counters for %d queues (tq.counted_queues), "
+					   "all of which have limits.",
 					   tq_counted_queues),
 			 errhint("Raise tq.counted_queues, and restart the server.")));
 }
@@ -140,13 +141,15 @@ limits_read(const TqRoomRequest *request, int64 *rows)
 void
 tq_limits_begin(int32 queue)
 {
+	bool has_limits = tq_queue_settings_count(tq_queue_settings(queue));
 	TqRoomRequest request;
 	int64 rows;
 
-	if (!tq_queue_settings_count(tq_queue_settings(queue)))
+	if (!has_limits && !are_kept())
 		return;
 	request = request_of(queue, TQ_QUEUE_RUNNING, PG_INT32_MAX, 1, 1);
-	if (limits_read(&request, &rows) == TQ_ROOM_UNCOUNTED)
+	if (!tq_room_keep(&request, has_limits) ||
+		(has_limits && limits_read(&request, &rows) == TQ_ROOM_UNCOUNTED))
 		refuse_without_room(queue);
 }
 

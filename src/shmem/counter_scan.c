@@ -73,7 +73,10 @@ tq_count_group_to_build(Oid extension)
 	return id;
 }
 
-/* Returns whether this transaction has changed what is to be counted. */
+/*
+ * Returns whether this transaction has changed what is to be counted.  Room that
+ * it has reserved is for rows that it has not written.
+ */
 static bool
 is_changed_here(TqCounted what, int64 id)
 {
@@ -83,8 +86,9 @@ is_changed_here(TqCounted what, int64 id)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (changes[i].what != what || what == TQ_COUNTED_QUEUE ||
-			changes[i].id == id)
+		if (changes[i].what != what ||
+			(what == TQ_COUNTED_QUEUE ? changes[i].counter < TQ_QUEUE_RESERVED
+									  : changes[i].id == id))
 			return true;
 	}
 	return false;
@@ -196,6 +200,17 @@ merge_into(pg_atomic_uint64 *shared, int counter, int64 by)
 	pg_atomic_write_u64(shared, (uint64) value);
 }
 
+/* Makes the counters of a queue with limits, before rows of others take them. */
+void
+tq_count_build_keep(int32 queue)
+{
+	TqCountKey key = tq_count_key(build.key.extension, queue);
+
+	tq_count_lock(LW_EXCLUSIVE);
+	(void) tq_count_enter_limited(&key);
+	tq_count_unlock();
+}
+
 /* Adds to a counter what was counted; id is that of a queue, or the group. */
 void
 tq_count_build_set(int64 id, int counter, int64 value)
@@ -205,7 +220,10 @@ tq_count_build_set(int64 id, int counter, int64 value)
 	tq_count_lock(LW_EXCLUSIVE);
 	if (build.what == TQ_COUNTED_QUEUE)
 	{
-		TqCountQueue *queue = tq_count_enter_queue(&key);
+		/* One of whose counts a part was left out gets no entry later. */
+		TqCountQueue *queue = tq_count_find_database()->is_full
+								  ? tq_count_find_queue(&key)
+								  : tq_count_enter_queue(&key);
 
 		if (queue != NULL)
 			pg_atomic_fetch_add_u64(&queue->counters[counter], value);

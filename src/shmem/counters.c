@@ -21,7 +21,10 @@
  * There is an entry for each database, each queue in which something has
  * happened, and each group that was found large.  Of databases there is a fixed
  * number, of queues tq.counted_queues; a queue without an entry makes its
- * database "full", and readers count the rows there.  A group gets an entry when
+ * database "full", and readers count the rows there.  A queue with limits takes
+ * the entry of one without, of any database: what others do in queues without
+ * limits never makes limits fail.  If its database was full before, the gauges
+ * are counted again, because the queue may have rows.  A group gets an entry when
  * its row is inserted, or later when a reader finds that it is large.  Small
  * groups that have not been used for a while make room for others.
  *
@@ -327,6 +330,7 @@ tq_count_enter_queue(const TqCountKey *key)
 		pg_atomic_init_u64(&queue->counters[i], 0);
 	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
 		pg_atomic_init_u64(&queue->reserved[i], 0);
+	pg_atomic_init_u32(&queue->has_limits, 0);
 	pg_atomic_init_u32(&queue->is_limited, 0);
 	pg_atomic_init_u32(&queue->refused, 0);
 	pg_atomic_init_u32(&queue->limit, 0);
@@ -336,6 +340,66 @@ tq_count_enter_queue(const TqCountKey *key)
 		for (int rate = 0; rate < TQ_RATES; rate++)
 			pg_atomic_init_u32(&queue->periods[i].events[rate], 0);
 	}
+	return queue;
+}
+
+/* Returns whether the counters of a queue are not needed for limits. */
+static bool
+may_evict(TqCountQueue *queue)
+{
+	bool may = pg_atomic_read_u32(&queue->has_limits) == 0;
+
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		may &= TQ_ROOM_ROWS(pg_atomic_read_u64(&queue->reserved[i])) == 0;
+	return may;
+}
+
+/*
+ * Removes the entry of a queue without limits, in which the fewest tasks were
+ * created, and makes its database full; returns false if there is none.
+ */
+static bool
+evict_queue(void)
+{
+	HASH_SEQ_STATUS scan;
+	TqCountQueue *queue;
+	TqCountKey victim;
+	uint64 least = PG_UINT64_MAX;
+
+	hash_seq_init(&scan, tq_count_queues);
+	while ((queue = hash_seq_search(&scan)) != NULL)
+	{
+		uint64 created = pg_atomic_read_u64(
+			&queue->counters[TQ_QUEUE_CREATED]);
+
+		if (created >= least || !may_evict(queue))
+			continue;
+		least = created;
+		victim = queue->key;
+	}
+	if (least == PG_UINT64_MAX)
+		return false;
+	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
+	{
+		if (tq_count_shared->databases[i].oid == victim.database)
+			tq_count_shared->databases[i].is_full = true;
+	}
+	return remove_entry(tq_count_queues, &victim);
+}
+
+/*
+ * Returns the entry of a queue with limits, which is made if there is none;
+ * NULL if all entries are those of queues with limits.  The lock is exclusive.
+ */
+TqCountQueue *
+tq_count_enter_limited(const TqCountKey *key)
+{
+	TqCountQueue *queue = tq_count_enter_queue(key);
+
+	if (queue == NULL && tq_counted_queues > 0 && evict_queue())
+		queue = tq_count_enter_queue(key);
+	if (queue != NULL)
+		pg_atomic_write_u32(&queue->has_limits, 1);
 	return queue;
 }
 

@@ -80,7 +80,7 @@
 #include "shmem.h"
 
 /* A reserved number of rows in the lower half, its version in the upper one. */
-#define ROWS(word) ((int64) ((word) &PG_UINT32_MAX))
+#define ROWS TQ_ROOM_ROWS
 #define NEXT(word, rows)                                                      \
 	((((word) >> 32) + 1) << 32 | (uint64) (uint32) (rows))
 
@@ -209,27 +209,83 @@ find_queue(const TqRoomRequest *request, TqCountQueue **queue)
 }
 
 /*
- * Makes the counters of a queue of which nothing was counted yet; returns false
- * if there is no room, or if the queue may have rows that were not counted.
+ * Keeps the counters of a queue from being those of another one; returns whether
+ * this is their first use for limits.  The caller holds the lock.
+ */
+static bool
+keep_queue(TqCountQueue *queue)
+{
+	return pg_atomic_read_u32(&queue->has_limits) == 0 &&
+		   pg_atomic_exchange_u32(&queue->has_limits, 1) == 0;
+}
+
+/* Notes the first use of counters for limits, which an abort undoes. */
+static void
+note_first(const TqRoomRequest *request, bool is_first)
+{
+	if (is_first)
+		tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
+						TQ_QUEUE_ENTERED, 1);
+}
+
+/* Lets the counters of a queue, which has no limits, go to queues that have. */
+static void
+forget_queue(Oid extension, int32 id)
+{
+	TqCountKey key = tq_count_key(extension, id);
+	TqCountQueue *queue;
+
+	tq_count_lock(LW_SHARED);
+	queue = tq_count_find_queue(&key);
+	if (queue != NULL)
+		pg_atomic_write_u32(&queue->has_limits, 0);
+	tq_count_unlock();
+}
+
+/*
+ * Makes and keeps the counters of a queue; returns false if there is no room.
+ * If other queues of this database have no counters, this one may have rows, and
+ * the gauges are counted again.
  */
 static bool
 enter_queue(const TqRoomRequest *request)
 {
 	TqCountKey key = tq_count_key(request->extension, request->queue);
-	bool is_there;
-	bool is_new;
+	TqCountDatabase *database;
+	TqCountQueue *queue;
+	bool is_first;
 
 	tq_count_changes_make_room();
 	tq_count_lock(LW_EXCLUSIVE);
-	is_there = tq_count_find_queue(&key) != NULL;
-	is_new = !is_there && !tq_count_find_database()->is_full &&
-			 tq_count_enter_queue(&key) != NULL;
+	database = tq_count_find_database();
+	queue = tq_count_find_queue(&key);
+	is_first = queue != NULL && keep_queue(queue);
+	if (queue == NULL)
+	{
+		bool may_have_rows = database != NULL && database->is_full;
+
+		queue = tq_count_enter_limited(&key);
+		is_first = queue != NULL;
+		if (is_first && may_have_rows)
+			tq_count_doubt_gauges(&database->gauges);
+	}
 	tq_count_unlock();
-	if (is_new)
-		tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
-						TQ_QUEUE_ENTERED, 1);
+	note_first(request, is_first);
 	tq_count_changes_make_room(); /* for what the caller takes */
-	return is_there || is_new;
+	return queue != NULL;
+}
+
+/*
+ * Makes and keeps the counters of a queue that has limits, or lets them go to
+ * others; returns false if there is no room.
+ */
+bool
+tq_room_keep(const TqRoomRequest *request, bool has_limits)
+{
+	if (has_limits)
+		return enter_queue(request);
+	forget_queue(request->extension, request->queue);
+	return true;
 }
 
 /* Notes that a claim is about to be refused; it looks once more after that. */
@@ -246,11 +302,13 @@ limit_room_take(const TqRoomRequest *request, int *taken)
 {
 	TqCountQueue *queue;
 	TqRoom result;
+	bool is_first = false;
 
 	tq_count_lock(LW_SHARED);
 	result = find_queue(request, &queue);
 	if (result == TQ_ROOM_TAKEN)
 	{
+		is_first = keep_queue(queue);
 		if (request->gauge == TQ_QUEUE_RUNNING)
 			pg_atomic_write_u32(&queue->limit, request->limit);
 		*taken = reserve(request, queue);
@@ -266,6 +324,7 @@ limit_room_take(const TqRoomRequest *request, int *taken)
 	if (*taken > 0)
 		tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
 						TQ_QUEUE_RESERVED + request->gauge, *taken);
+	note_first(request, is_first);
 	return result;
 }
 
@@ -287,23 +346,21 @@ tq_room_take(const TqRoomRequest *request, int *taken)
 	return result;
 }
 
-/*
- * Sets *rows to how many slots of a queue are taken; takes none.  The caller has
- * applied the changes of prepared transactions that have ended.
- */
-TqRoom
-tq_room_read(const TqRoomRequest *request, int64 *rows)
+/* Reads how many slots are taken, and looks again after it has set the flag. */
+static TqRoom
+limit_room_read(const TqRoomRequest *request, int64 *rows)
 {
 	TqCountQueue *queue;
 	TqRoom result;
+	bool is_first = false;
 
-	*rows = 0;
 	tq_count_lock(LW_SHARED);
 	result = find_queue(request, &queue);
 	if (queue != NULL)
 	{
 		pg_atomic_uint64 *reserved = &queue->reserved[request->gauge];
 
+		is_first = keep_queue(queue);
 		*rows = rows_of(request, queue, pg_atomic_read_u64(reserved));
 		if (*rows >= request->limit)
 		{
@@ -312,9 +369,23 @@ tq_room_read(const TqRoomRequest *request, int64 *rows)
 		}
 	}
 	tq_count_unlock();
-	/* A queue without counters has no rows, unless others took its room. */
+	note_first(request, is_first);
+	return result;
+}
+
+/*
+ * Sets *rows to how many slots of a queue are taken; takes none.  The caller has
+ * applied the changes of prepared transactions that have ended.
+ */
+TqRoom
+tq_room_read(const TqRoomRequest *request, int64 *rows)
+{
+	TqRoom result;
+
+	*rows = 0;
+	result = limit_room_read(request, rows);
 	if (result == TQ_ROOM_UNCOUNTED && enter_queue(request))
-		result = TQ_ROOM_TAKEN;
+		result = limit_room_read(request, rows);
 	return result;
 }
 
@@ -361,12 +432,15 @@ tq_room_give_back(const TqRoomRequest *request, int n)
 		tq_wait_wake(request->queue, Min((int) Min(refused, PG_INT16_MAX), n));
 }
 
-/* Whether a change is that the counters of a queue were made. */
+/* Whether a change is that the counters of a queue were made, or kept. */
 #define HAS_ENTERED(change)                                                   \
 	((change)->what == TQ_COUNTED_QUEUE &&                                    \
 	 (change)->counter == TQ_QUEUE_ENTERED)
 
-/* Removes the counters of a queue if nothing was counted; the lock is exclusive. */
+/*
+ * Removes the counters of a queue if nothing was counted, or else lets them go
+ * to queues with limits; the lock is exclusive.
+ */
 static void
 remove_unused(const TqCountKey *key)
 {
@@ -381,6 +455,8 @@ remove_unused(const TqCountKey *key)
 		is_used |= ROWS(pg_atomic_read_u64(&queue->reserved[i])) != 0;
 	if (!is_used)
 		tq_count_remove_queue(key);
+	else
+		pg_atomic_write_u32(&queue->has_limits, 0);
 }
 
 /*

@@ -418,7 +418,10 @@ enum
 	 * (limit_room.c); the end of the transaction gives it back.
 	 */
 	TQ_QUEUE_RESERVED,
-	/* This transaction has made the counters; its abort removes them. */
+	/*
+	 * This transaction has made the counters, or the first use of them for
+	 * limits; its abort removes them, or lets them go to other queues.
+	 */
 	TQ_QUEUE_ENTERED = TQ_QUEUE_RESERVED + TQ_QUEUE_GAUGES
 };
 
@@ -545,6 +548,7 @@ typedef struct TqCountQueue
 	TqCountKey key;
 	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
 	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* limit_room.c */
+	pg_atomic_uint32 has_limits;                /* not to be evicted */
 	pg_atomic_uint32 is_limited;                /* a claim was refused */
 	pg_atomic_uint32 refused; /* claims, since slots were last given back */
 	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
@@ -573,6 +577,9 @@ typedef enum TqCountSource
 	TQ_COUNT_TABLES      /* there are no counters */
 } TqCountSource;
 
+/* Room that is reserved is in the lower half of a word; limit_room.c. */
+#define TQ_ROOM_ROWS(word) ((int64) ((word) &PG_UINT32_MAX))
+
 extern const TqShmemPart tq_counters_shmem;
 
 extern TqCountShared *tq_count_shared; /* NULL: there are no counters */
@@ -591,6 +598,7 @@ extern TqCountDatabase *tq_count_find_database(void);
 extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
+extern TqCountQueue *tq_count_enter_limited(const TqCountKey *key);
 extern void tq_count_remove_queue(const TqCountKey *key);
 extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 										  const TqCountKey *key);
@@ -653,6 +661,7 @@ extern bool tq_count_build_begin(Oid extension, uint64 identity,
 								 TqCounted what, int64 id,
 								 const TransactionId *prepared, int nprepared,
 								 Snapshot *snapshot);
+extern void tq_count_build_keep(int32 queue);
 extern void tq_count_build_set(int64 id, int counter, int64 value);
 extern bool tq_count_build_end(void);
 
@@ -701,6 +710,7 @@ typedef struct TqRoomRequest
 } TqRoomRequest;
 
 extern TqRoom tq_room_take(const TqRoomRequest *request, int *taken);
+extern bool tq_room_keep(const TqRoomRequest *request, bool has_limits);
 extern TqRoom tq_room_read(const TqRoomRequest *request, int64 *rows);
 extern void tq_room_give_back(const TqRoomRequest *request, int n);
 extern void tq_room_release(Oid extension, const TqCountChange *changes, int n,

@@ -376,7 +376,7 @@ load_rates(void)
 	if (tq_rates_are_loaded(extension))
 		return;
 	tq_rates_begin_load(extension);
-	queues = tq_queue_settings_with_rate(&n);
+	queues = tq_queue_settings_limited(&n);
 	for (int i = 0; i < n; i++)
 	{
 		TqQueueSettings settings = *tq_queue_settings(queues[i]);
@@ -385,6 +385,17 @@ load_rates(void)
 			load_rate(queues[i], &settings);
 	}
 	tq_rates_end_load(extension);
+}
+
+/* Makes the counters of all queues with limits, before those of others. */
+static void
+keep_limited(void)
+{
+	int n;
+	const int32 *queues = tq_queue_settings_limited(&n);
+
+	for (int i = 0; i < n; i++)
+		tq_count_build_keep(queues[i]);
 }
 
 /*
@@ -407,6 +418,7 @@ tq_count_build_gauges(void)
 							  &snapshot))
 		return false;
 	tq_spi_open_at(snapshot);
+	keep_limited();
 	rows = tq_count_rows(&n);
 	load_rates();
 	for (int i = 0; i < n; i++)

@@ -957,9 +957,9 @@ tq_queue_settings_longest_claim(void)
 	return longest;
 }
 
-/* Returns the queues whose claims are limited by a rate. */
+/* Returns the queues with limits that need counters. */
 int32 *
-tq_queue_settings_with_rate(int *found)
+tq_queue_settings_limited(int *found)
 {
 	HASH_SEQ_STATUS scan;
 	const QueueSettingsEntry *entry;
@@ -972,7 +972,7 @@ tq_queue_settings_with_rate(int *found)
 	hash_seq_init(&scan, entries);
 	while ((entry = hash_seq_search(&scan)) != NULL)
 	{
-		if (entry->given.settings.rate_count > 0)
+		if (tq_queue_settings_count(&entry->given.settings))
 			queues[(*found)++] = entry->queue;
 	}
 	return queues;

@@ -87,7 +87,7 @@ extern double tq_queue_settings_weight(int32 queue, const char *key);
 extern int32 *tq_queue_settings_with_moves(uint64 *version, int *found);
 extern Jsonb *tq_queue_settings_policy(const char *queue);
 extern TqRetention tq_queue_settings_shortest(TqRetention kept);
-extern int32 *tq_queue_settings_with_rate(int *found);
+extern int32 *tq_queue_settings_limited(int *found);
 extern int64 tq_queue_settings_longest_claim(void);
 
 /* ---- policy_table.c: policies, interned as they were given ---- */

@@ -355,11 +355,7 @@ is(claims($standby, 'l/window', 'w', 10), 1, 'and an interval of its own');
 # ---- more queues than tq.counted_queues ----
 
 psql($standby, 'SELECT tq.enqueue(format(\'l/many%s\', n), deadline => \'1 day\') FROM generate_series(1, 30) AS n');
-is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), '53400', 'a queue without counters can have no limit');
-is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"rateCount\": 1, \"rateInterval\": 1}')"), '53400', 'nor a rate');
-is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"maxPending\": 1}')"), '53400', 'nor may it refuse tasks');
-is(claims($standby, 'l/many1', 'w', 1), 1, 'others have no need of them');
-
+is(claims($standby, 'l/many1', 'w', 1), 1, 'queues without limits have no need of counters');
 is(psql($standby, 'SELECT source FROM tq_internal.count_state()'), 'tables', 'rows are counted while some queues have no counters');
 psql($standby, "SET tq.clock_offset = '$_'; SELECT tq.upkeep()") foreach '30 days', '800 days', '830 days', '860 days';
 cmp_ok(psql($standby, q{SELECT count(*) FROM tq_internal.queue}), '<', 20, 'queues expire');
@@ -406,5 +402,54 @@ is(answer($standby, "SELECT tq.enqueue('l/window')"), 'ok', 'tasks are created w
 is(answer($standby, "SELECT tq.pause_queue('l/new'), tq.resume_queue('l/new')"), 'ok', 'a pause needs no counters');
 is(answer($standby, "SELECT tq.set_queue('l/window', '{\"concurrentLimit\": null, \"rateCount\": null, \"rateInterval\": null}')"), 'ok', 'the limits can be removed');
 is(claims($standby, 'l/window', 'w', 1), 1, 'then it hands out runs');
+
+# ---- limits take the counters of queues without ----
+
+$standby->stop;
+$node = new_node('crowded', 'tq.counted_queues = 20');
+psql($node, q{CREATE EXTENSION tq; SELECT count(tq.enqueue('l/many' || n)) FROM generate_series(1, 30) AS n});
+wait_worker($node, $db);
+is(psql($node, 'SELECT source FROM tq_internal.count_state()'), 'tables', 'more queues than there are counters');
+# A queue with limits takes the counters of one without, and its rows are counted then.
+is(answer($node, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), 'ok', 'a queue without counters gets a limit');
+fill($node, 'l/one_more', 5);
+is(claims($node, 'l/one_more', 'w', 5), 1, 'which holds');
+my @late = map { "l/many$_" } 1 .. 30;
+foreach my $queue (@late)
+{
+	fill($node, $queue, 3);
+	claims($node, $queue, 'w', 1);
+}
+my $few = q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": 2, "maxPending": 100}')) FROM generate_series(%d, %d) AS n};
+psql($node, sprintf $few, 1, 15);
+is(join(' ', map { claims($node, $_, 'w', 5, '10 s') } @late[1 .. 14]), join(' ', (1) x 14), 'queues that had rows and no counters: the running ones count');
+is(claims($node, 'l/one_more', 'w', 5), 0, 'the limits of the others hold meanwhile');
+is(psql($node, q{SELECT sum(running) || ' ' || sum(pending) FROM tq.queue_stats WHERE task_queue_id ~ '^l/many'}), psql($node, q{
+	SELECT count(*) FILTER (WHERE r.task IS NOT NULL) || ' ' || count(*) FILTER (WHERE p.task IS NOT NULL) FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue AND q.task_queue_id ~ '^l/many'
+		LEFT JOIN tq_internal.run r ON r.task = t.id AND r.state = 2 LEFT JOIN tq_internal.pending p ON p.task = t.id}), 'the views show all queues');
+# What is rolled back keeps no counters from others; nor do limits that were removed.
+psql($node, 'BEGIN; ' . sprintf($few, 16, 18) . '; ROLLBACK') foreach 1 .. 3;
+is(answer($node, sprintf $few, 19, 23), '53400', 'more limits than there are counters');
+is(answer($node, sprintf $few, 19, 22), 'ok', 'as many as there are');
+psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 22) AS n});
+is(answer($node, sprintf $few, 25, 30), 'ok', 'others, once limits are removed');
+psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 30) AS n});
+is(answer($node, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": null}')"), 'ok', 'the first of them, too');
+
+# Another database has a part in them, too.
+psql($node, 'CREATE DATABASE crowd');
+$node->safe_psql('crowd', q{CREATE EXTENSION tq; SELECT count(tq.enqueue('c/q' || n)) FROM generate_series(1, 40) AS n});
+$node->safe_psql('crowd', q{SELECT count(tq.set_queue('c/q' || n, '{"concurrentLimit": 1}')) FROM generate_series(1, 18) AS n});
+is(answer($node, "SELECT tq.set_queue('l/many2', '{\"concurrentLimit\": 1}')"), 'ok', 'a limit beside those of another database');
+is(claims($node, 'l/many2', 'w', 5), 0, 'holds');
+is($node->safe_psql('crowd', claim('c/q1', 'w', 5)), 1, 'and so do those');
+psql($node, "SELECT tq.set_queue('l/many2', '{\"concurrentLimit\": null}')");
+psql($node, 'DROP DATABASE crowd WITH (FORCE)');
+
+# After a start of the server, too, they are those of the queues with limits.
+psql($node, sprintf $few, 10, 20);
+$node->restart;
+is(claims($node, "l/many$_", 'w', 5, '10 s'), 1, "started again: there is room, $_") foreach 16, 20;
+is(claims($node, "l/many$_", 'w', 5), 0, "a limit holds, $_") foreach 10, 15;
 
 done_testing();
