@@ -69,7 +69,6 @@ typedef enum TqCredentialsSetting
 extern int tq_credentials; /* a TqCredentialsSetting */
 extern bool tq_maintenance;
 extern bool tq_publish_retried_exceptions;
-extern int64 tq_clock_offset; /* us */
 
 /* What NOTIFY carries: values of tq.notify_payload. */
 typedef enum TqNotifyPayload
@@ -98,6 +97,8 @@ extern void tq_guc_define(void);
 extern void tq_connection_check(void);
 
 /* ---- clock.c: the time, and its text; no other file reads it ---- */
+
+extern int64 tq_clock_offset; /* us, which guc.c sets */
 
 extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_real_now(void);

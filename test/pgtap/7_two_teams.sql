@@ -78,7 +78,7 @@ SELECT matches(pg_temp.as(me || '_app', format('SELECT tq.claim_work(''%s/plain'
 SELECT is(length(pg_temp.enqueue(me, 'still')), 22, '2 but produces: ' || me) FROM team;
 
 -- 12: what is stored has a bound as text.
-SELECT matches(pg_temp.as(me || '_app', format('SELECT tq.enqueue(%L, (SELECT jsonb_agg(''1e131071''::jsonb) FROM generate_series(1, 100)))', me || '/size')), '^TQ400 ', '12 sizes as text: ' || me) FROM team;
+SELECT matches(pg_temp.as(me || '_app', format('SELECT tq.enqueue(%L, (SELECT jsonb_agg(''1e131071''::jsonb) FROM generate_series(1, 1000)))', me || '/size')), '^TQ400 ', '12 sizes as text: ' || me) FROM team;
 
 -- 13: with the first grant of some queues, default channels carry ids.
 SELECT is(detail, 'default channels carry ids', '13 notifications') FROM tq.health() WHERE name = 'listeners';
