@@ -56,16 +56,37 @@ GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that t
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 
--- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
-GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview, tq.cron_overview TO tq_admin, tq_reader;
-GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
-	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
+-- Who may read all_x sees all rows of tq.x, and others what they may see; of what is no
+-- queue's they see nothing.  pg_monitor sees names, states and times, but no payload, error or result.
+GRANT SELECT ON ALL TABLES IN SCHEMA tq TO PUBLIC;
+REVOKE ALL ON tq.maintenance_overview, tq.audit FROM PUBLIC;
+GRANT SELECT ON tq_internal.visible_run_overview, tq_internal.visible_task_overview, tq_internal.visible_task_details, tq_internal.visible_failure_overview,
+	tq_internal.visible_dead_letter_overview, tq_internal.visible_dependency_overview TO PUBLIC;
+GRANT SELECT ON tq_internal.all_run_overview, tq_internal.all_task_details, tq_internal.all_failure_overview, tq_internal.all_dead_letter_overview,
+	tq_internal.all_cron_overview TO tq_admin, tq_reader;
+GRANT SELECT ON tq_internal.all_task_overview, tq_internal.all_group_overview, tq_internal.all_callback_overview, tq_internal.all_dependency_overview,
+	tq_internal.all_queue_stats, tq_internal.all_worker_overview, tq_internal.all_waiter_overview, tq.maintenance_overview, tq_internal.all_postponed_overview,
+	tq_internal.all_binding_overview, tq_internal.all_subscription_overview TO tq_admin, tq_reader, pg_monitor;
 GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
-GRANT EXECUTE ON FUNCTION	-- those that views call
+GRANT EXECUTE ON FUNCTION	-- those that views of all rows call
 	tq_internal.maintenance_activity(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.worker_activity(int), tq_internal.clock_now(),
 	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),
 	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.cron_jobs(), tq_internal.cron_time_zone(), tq_internal.shorten(text, int),
+	tq_internal.exchange_name(int) TO tq_admin, tq_reader, pg_monitor;
+GRANT EXECUTE ON FUNCTION	-- those that views of visible rows call, too; they say nothing of what is stored
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
-	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO tq_admin, tq_reader, pg_monitor;
+	tq_internal.priority_name(int), tq_internal.is_tolerated(jsonb, int), tq_internal.visible_queues(text) TO PUBLIC;
+DO $$	-- the rows of all_x need the right to the view, and those of visible_x are the caller's
+DECLARE
+	rows_of pg_catalog.text;
+BEGIN
+	FOR rows_of IN
+		SELECT f.oid::pg_catalog.regprocedure FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_type t ON t.oid = f.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
+		WHERE f.pronamespace = 'tq_internal'::pg_catalog.regnamespace AND f.proretset AND c.relkind = 'v' AND f.pronargs = 0
+	LOOP
+		EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', rows_of);
+	END LOOP;
+END
+$$;
 
 SELECT tq_internal.start_maintenance();

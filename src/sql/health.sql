@@ -95,7 +95,7 @@ CREATE VIEW tq_internal.health_check AS
 		COALESCE('unread for an hour: ' || tq_internal.shorten(string_agg(s.name, ', ' ORDER BY s.name) FILTER (WHERE s.late), 31),
 			CASE WHEN count(*) = 0 THEN 'there are none' ELSE format('none of %s is unread for an hour', count(*)) END),
 		'read it, or tq.unsubscribe() it'
-	FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - interval '1 hour', false) AS late FROM tq.subscription_overview) AS s
+	FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - interval '1 hour', false) AS late FROM tq_internal.all_subscription_overview) AS s
 	UNION ALL
 	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.1,
 		format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
@@ -231,9 +231,9 @@ COMMENT ON VIEW tq_internal.reported_run IS 'running runs with a progress that t
 -- psql the rows have at most 100 columns.
 CREATE VIEW tq_internal.screen AS
 	WITH queue AS MATERIALIZED (
-		SELECT s.*, row_number() OVER (ORDER BY s.pending + s.running DESC, s.blocked + s.delayed DESC, s.task_queue_id) AS n FROM tq.queue_stats s
+		SELECT s.*, row_number() OVER (ORDER BY s.pending + s.running DESC, s.blocked + s.delayed DESC, s.task_queue_id) AS n FROM tq_internal.all_queue_stats s
 	), worker AS MATERIALIZED (
-		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq.worker_overview w
+		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq_internal.all_worker_overview w
 	), task_group AS MATERIALIZED (
 		SELECT g.*, g.completed + g.failed + g.exception AS ended, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
 	), progress AS MATERIALIZED (

@@ -74,7 +74,59 @@ CREATE VIEW tq_internal.left_timer AS
 		AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1));
 COMMENT ON VIEW tq_internal.left_timer IS 'timers of deadlines and claims that the publisher will insert when it publishes their messages';
 
-CREATE VIEW tq.run_overview AS
+-- ---- rows that the caller may see ----
+--
+-- tq.x is what visible_x() returns: the rows of all_x that the caller may see.  For a
+-- role that may read all_x the planner takes all_x() instead (api/view_choice.c), so
+-- that its plans are those of all_x.  A view that may be large has visible_x, a
+-- security barrier, so that conditions which leak nothing are still looked up by
+-- index; in the others the function has the rights of the owner.
+
+CREATE FUNCTION tq_internal.choose_rows(internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'tq_choose_rows' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.choose_rows(internal) IS 'planner support of visible_x(): calls all_x() for a role that may read the view all_x';
+
+CREATE FUNCTION tq_internal.visible_queues("right" text) RETURNS text[]
+	LANGUAGE tq_read STABLE PARALLEL RESTRICTED AS $$
+BEGIN
+	RETURN ARRAY(SELECT q.task_queue_id FROM tq_internal.queue q
+		WHERE CASE "right"
+			WHEN 'status' THEN tq_internal.has_right('status', '*', q.task_queue_id)
+			WHEN 'get-task' THEN tq_internal.has_right('get-task', '*', q.task_queue_id)
+			WHEN 'dead-letters' THEN tq_internal.has_right('dead-letters', q.task_queue_id, q.task_queue_id) END);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.visible_queues(text) IS 'queues to all tasks of which the caller has the right status, get-task or dead-letters';
+
+CREATE FUNCTION tq_internal.is_own(role text) RETURNS bool LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT tq_internal.has_scope('*')
+			OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = role AND pg_has_role(tq_internal.caller(), r.oid, 'USAGE'));
+	END;
+COMMENT ON FUNCTION tq_internal.is_own(text) IS 'whether the caller has the privileges of that role, or may do all';
+
+CREATE FUNCTION tq_internal.make_rows(name text, query text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $make$
+BEGIN
+	EXECUTE format('CREATE FUNCTION tq_internal.all_%1$s() RETURNS SETOF tq_internal.all_%1$s LANGUAGE sql STABLE
+		BEGIN ATOMIC SELECT * FROM tq_internal.all_%1$s; END', name);
+	EXECUTE format(CASE WHEN query IS NULL
+		THEN 'CREATE FUNCTION tq_internal.visible_%1$s() RETURNS SETOF tq_internal.all_%1$s
+			LANGUAGE sql STABLE PARALLEL RESTRICTED SUPPORT tq_internal.choose_rows
+			BEGIN ATOMIC SELECT * FROM tq_internal.visible_%1$s; END'
+		ELSE 'CREATE FUNCTION tq_internal.visible_%1$s() RETURNS SETOF tq_internal.all_%1$s
+			LANGUAGE tq_read STABLE SUPPORT tq_internal.choose_rows
+			AS $$ BEGIN RETURN QUERY %2$s; END $$' END, name, query);
+	EXECUTE format('COMMENT ON VIEW tq_internal.all_%1$s IS ''all rows of tq.%1$s''', name);
+	EXECUTE format('COMMENT ON FUNCTION tq_internal.all_%1$s() IS ''all rows of tq.%1$s, for a role that may read them''', name);
+	EXECUTE format('COMMENT ON FUNCTION tq_internal.visible_%1$s() IS ''rows of tq.%1$s that the caller may see''', name);
+	IF query IS NULL THEN
+		EXECUTE format('COMMENT ON VIEW tq_internal.visible_%1$s IS ''rows of tq.%1$s that the caller may see''', name);
+	END IF;
+END
+$make$;
+COMMENT ON FUNCTION tq_internal.make_rows(text, text) IS 'makes the functions of a view; dropped below';
+
+CREATE VIEW tq_internal.all_run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq_internal.state_name(r.state) AS state,
 		tq_internal.reason_created_name(r.reason_created) AS reason_created,
 		tq_internal.reason_resolved_name(r.reason_resolved) AS reason_resolved,
@@ -92,6 +144,14 @@ CREATE VIEW tq.run_overview AS
 		JOIN tq_internal.task t ON t.id = p.task
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
+CREATE VIEW tq_internal.visible_run_overview WITH (security_barrier) AS
+	SELECT o.*
+	FROM tq_internal.all_run_overview o
+		JOIN tq_internal.task t ON t.task_id = o.task_id
+		JOIN tq_internal.queue q ON q.id = t.queue
+	WHERE q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
+SELECT tq_internal.make_rows('run_overview');
+CREATE VIEW tq.run_overview AS SELECT * FROM tq_internal.visible_run_overview();
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
 COMMENT ON COLUMN tq.run_overview.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.run_overview.run_id IS 'number of the run, from 0';
@@ -229,13 +289,20 @@ CREATE VIEW tq_internal.current_task AS
 		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task);
 COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
 
-CREATE VIEW tq.task_overview AS
+CREATE VIEW tq_internal.all_task_overview AS
 	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.state,
 		COALESCE(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason,
 		tq_internal.priority_name(c.priority) AS priority, c.attempt::int AS attempt,
 		c.since,
 		c.worker_group || '/' || c.worker_id AS worker, c.done
 	FROM tq_internal.current_task c;
+CREATE VIEW tq_internal.visible_task_overview WITH (security_barrier) AS
+	SELECT o.task_id, CASE WHEN o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) THEN o.name END AS name,
+		o.task_queue_id, o.state, o.reason, o.priority, o.attempt, o.since, o.worker, o.done
+	FROM tq_internal.all_task_overview o
+	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
+SELECT tq_internal.make_rows('task_overview');
+CREATE VIEW tq.task_overview AS SELECT * FROM tq_internal.visible_task_overview();
 COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
 COMMENT ON COLUMN tq.task_overview.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.task_overview.name IS 'metadata.name; NULL if enqueue() got none';
@@ -248,7 +315,7 @@ COMMENT ON COLUMN tq.task_overview.since IS 'since when the task has been in thi
 COMMENT ON COLUMN tq.task_overview.worker IS 'group and id of the worker that has the last run, or had it';
 COMMENT ON COLUMN tq.task_overview.done IS 'of a running task whose worker calls report_progress(), the share that is done, from 0 to 1';
 
-CREATE VIEW tq.task_details AS
+CREATE VIEW tq_internal.all_task_details AS
 	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.task_group_id,
 		tq_internal.priority_name(c.priority) AS priority, c.state,
 		tq_internal.reason_created_name(c.reason_created) AS reason_created,
@@ -261,6 +328,20 @@ CREATE VIEW tq.task_details AS
 		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
 		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
 	FROM tq_internal.current_task c;
+CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
+	SELECT o.task_id, CASE WHEN s.in_full THEN o.name END AS name, o.task_queue_id,
+		COALESCE((SELECT g.task_group_id FROM tq_internal.task t JOIN tq_internal.task_group g ON g.id = t.group_id WHERE t.task_id = o.task_id), o.task_id) AS task_group_id,
+		o.priority, o.state, o.reason_created, o.reason_resolved, o.last_run_id, o.attempt, o.unmet, o.tolerated, o.worker_group, o.worker_id, o.scheduled,
+		o.visible_at, o.started, o.taken_until, o.resolved, o.created, o.deadline, o.expires, o.scheduler_id, o.project_id,
+		CASE WHEN s.in_full THEN o.dependencies END AS dependencies, CASE WHEN s.in_full THEN o.routes END AS routes,
+		CASE WHEN s.in_full THEN o.scopes END AS scopes, CASE WHEN s.in_full THEN o.tags END AS tags, CASE WHEN s.in_full THEN o.metadata END AS metadata,
+		CASE WHEN s.in_full THEN o.extra END AS extra, CASE WHEN s.in_full THEN o.policy END AS policy, CASE WHEN s.in_full THEN o.payload END AS payload,
+		o.error, o.result
+	FROM tq_internal.all_task_details o
+		CROSS JOIN LATERAL (SELECT o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) AS in_full) AS s
+	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
+SELECT tq_internal.make_rows('task_details');
+CREATE VIEW tq.task_details AS SELECT * FROM tq_internal.visible_task_details();
 COMMENT ON VIEW tq.task_details IS 'every task with all that is known of it, the payload and the last error and result included';
 COMMENT ON COLUMN tq.task_details.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.task_details.name IS 'metadata.name; NULL if enqueue() got none';
@@ -297,7 +378,7 @@ COMMENT ON COLUMN tq.task_details.payload IS 'payload of the definition';
 COMMENT ON COLUMN tq.task_details.error IS 'error that the worker of the last run reported';
 COMMENT ON COLUMN tq.task_details.result IS 'result that it reported';
 
-CREATE VIEW tq.failure_overview AS
+CREATE VIEW tq_internal.all_failure_overview AS
 	SELECT f.resolved, t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
 		tq_internal.state_name(f.state) AS state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
 		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error
@@ -305,6 +386,13 @@ CREATE VIEW tq.failure_overview AS
 		JOIN tq_internal.task t ON t.id = f.task
 		JOIN tq_internal.queue q ON q.id = f.queue
 		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r;
+CREATE VIEW tq_internal.visible_failure_overview WITH (security_barrier) AS
+	SELECT o.resolved, o.task_id, CASE WHEN o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) THEN o.name END AS name,
+		o.task_queue_id, o.state, o.reason, o.runs, o.worker, o.error
+	FROM tq_internal.all_failure_overview o
+	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
+SELECT tq_internal.make_rows('failure_overview');
+CREATE VIEW tq.failure_overview AS SELECT * FROM tq_internal.visible_failure_overview();
 COMMENT ON VIEW tq.failure_overview IS 'tasks that ended without success: failed or exception';
 COMMENT ON COLUMN tq.failure_overview.resolved IS 'when the task ended';
 COMMENT ON COLUMN tq.failure_overview.task_id IS 'id of the task';
@@ -316,10 +404,16 @@ COMMENT ON COLUMN tq.failure_overview.runs IS 'how many runs the task has had';
 COMMENT ON COLUMN tq.failure_overview.worker IS 'group and id of the worker that had the last run';
 COMMENT ON COLUMN tq.failure_overview.error IS 'error that it reported';
 
-CREATE VIEW tq.dead_letter_overview AS
+CREATE VIEW tq_internal.all_dead_letter_overview AS
 	SELECT l.failed_at, l.task_id, l.definition #>> '{metadata,name}' AS name, q.task_queue_id,
 		tq_internal.reason_resolved_name(l.reason) AS reason, jsonb_array_length(l.runs) AS runs, l.error
 	FROM tq_internal.dead_letter l JOIN tq_internal.queue q ON q.id = l.queue;
+CREATE VIEW tq_internal.visible_dead_letter_overview WITH (security_barrier) AS
+	SELECT o.*
+	FROM tq_internal.all_dead_letter_overview o
+	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('dead-letters'))::text[]);
+SELECT tq_internal.make_rows('dead_letter_overview');
+CREATE VIEW tq.dead_letter_overview AS SELECT * FROM tq_internal.visible_dead_letter_overview();
 COMMENT ON VIEW tq.dead_letter_overview IS 'dead letters of all queues; tq.list_dead_letters() has their definitions and runs';
 COMMENT ON COLUMN tq.dead_letter_overview.failed_at IS 'when the task failed for good';
 COMMENT ON COLUMN tq.dead_letter_overview.task_id IS 'id of the task';
@@ -329,10 +423,17 @@ COMMENT ON COLUMN tq.dead_letter_overview.reason IS 'why the last run was resolv
 COMMENT ON COLUMN tq.dead_letter_overview.runs IS 'how many runs the task had';
 COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker reported';
 
-CREATE VIEW tq.group_overview AS
+CREATE VIEW tq_internal.all_group_overview AS
 	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
 		p.first_created, p.last_resolved, g.sealed
 	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
+SELECT tq_internal.make_rows('group_overview', $$
+		SELECT o.*
+		FROM tq_internal.task_group g JOIN tq_internal.queue q ON q.id = g.queue
+			JOIN tq_internal.all_group_overview o ON o.task_group_id = g.task_group_id
+		WHERE tq_internal.has_right('list-task-group', g.task_group_id::text, q.task_queue_id)
+$$);
+CREATE VIEW tq.group_overview AS SELECT * FROM tq_internal.visible_group_overview();
 COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
 COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
 COMMENT ON COLUMN tq.group_overview.outcome IS 'outcome of the group, as in group_progress()';
@@ -348,10 +449,14 @@ COMMENT ON COLUMN tq.group_overview.first_created IS 'when the first task was cr
 COMMENT ON COLUMN tq.group_overview.last_resolved IS 'when the last task was resolved';
 COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: tasks can join it';
 
-CREATE VIEW tq.callback_overview AS
+CREATE VIEW tq_internal.all_callback_overview AS
 	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
 		pg_get_userbyid(c.role)::text AS role, c.client, c.registered, p.failures, p.due AS next_attempt, p.error
 	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
+SELECT tq_internal.make_rows('callback_overview', $$
+		SELECT o.* FROM tq_internal.all_callback_overview o WHERE tq_internal.is_own(o.role)
+$$);
+CREATE VIEW tq.callback_overview AS SELECT * FROM tq_internal.visible_callback_overview();
 COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
 COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
 COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
@@ -364,7 +469,7 @@ COMMENT ON COLUMN tq.callback_overview.failures IS 'how often the task could not
 COMMENT ON COLUMN tq.callback_overview.next_attempt IS 'when that is tried again';
 COMMENT ON COLUMN tq.callback_overview.error IS 'why, the last time';
 
-CREATE VIEW tq.dependency_overview AS
+CREATE VIEW tq_internal.all_dependency_overview AS
 	SELECT t.task_id, d.required_task_id, r.metadata ->> 'name' AS required_name,
 		CASE WHEN r.id IS NOT NULL THEN COALESCE(f.state, 'pending') END AS state,
 		COALESCE(f.state = 'completed' OR (t.all_resolved AND f.state IN ('failed', 'exception'))
@@ -380,6 +485,19 @@ CREATE VIEW tq.dependency_overview AS
 				AND NOT EXISTS (SELECT FROM tq_internal.delayed p WHERE p.task = r.id)
 				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true
 	WHERE t.dependencies IS NOT NULL;
+CREATE VIEW tq_internal.visible_dependency_overview WITH (security_barrier) AS
+	SELECT o.task_id, o.required_task_id,
+		CASE WHEN p.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) THEN o.required_name END AS required_name,
+		CASE WHEN p.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]) THEN o.state END AS state,
+		CASE WHEN p.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]) THEN o.met END AS met
+	FROM tq_internal.all_dependency_overview o
+		JOIN tq_internal.task t ON t.task_id = o.task_id
+		JOIN tq_internal.queue q ON q.id = t.queue
+		LEFT JOIN tq_internal.task r ON r.task_id = o.required_task_id
+		LEFT JOIN tq_internal.queue p ON p.id = r.queue
+	WHERE q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]);
+SELECT tq_internal.make_rows('dependency_overview');
+CREATE VIEW tq.dependency_overview AS SELECT * FROM tq_internal.visible_dependency_overview();
 COMMENT ON VIEW tq.dependency_overview IS 'what each task depends on';
 COMMENT ON COLUMN tq.dependency_overview.task_id IS 'task that depends on another';
 COMMENT ON COLUMN tq.dependency_overview.required_task_id IS 'task that it depends on';
@@ -401,7 +519,7 @@ CREATE VIEW tq_internal.attended_queue AS
 			FROM (SELECT tq_internal.clock_now() - interval '1 minute' AS since) AS x) AS m;
 COMMENT ON VIEW tq_internal.attended_queue IS 'queues: when a worker asked last, how many sessions wait now; is_attended: one has asked within a minute, or waits; unattended: none has, and a run has been pending for a minute';
 
-CREATE VIEW tq.queue_stats AS
+CREATE VIEW tq_internal.all_queue_stats AS
 	SELECT q.task_queue_id, s.source,
 		COALESCE(c.pending, 0) AS pending, COALESCE(c.delayed, 0) AS delayed, COALESCE(c.unscheduled, 0) AS blocked,
 		COALESCE(c.running, 0) AS running, p.waiters, tq_internal.clock_now() - p.oldest AS oldest_pending,
@@ -423,6 +541,12 @@ CREATE VIEW tq.queue_stats AS
 		JOIN tq_internal.attended_queue p ON p.queue = q.id
 		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
 			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id;
+SELECT tq_internal.make_rows('queue_stats', $$
+		SELECT o.* FROM tq_internal.all_queue_stats o
+		WHERE tq_internal.has_scope('queue:pending-count:' || o.task_queue_id) AND tq_internal.has_scope('queue:claimed-count:' || o.task_queue_id)
+			AND tq_internal.has_scope('queue:get-task-queue:' || o.task_queue_id)
+$$);
+CREATE VIEW tq.queue_stats AS SELECT * FROM tq_internal.visible_queue_stats();
 COMMENT ON VIEW tq.queue_stats IS 'queues: how much is in them, what has happened since the last reset, how long runs wait and take; from counters in shared memory';
 COMMENT ON COLUMN tq.queue_stats.task_queue_id IS 'name of the queue';
 COMMENT ON COLUMN tq.queue_stats.source IS 'memory: the numbers of tasks are from counters; rebuilding: the maintenance worker is about to count for them, and rows are counted until then; tables: rows are counted, because tq is not preloaded, this is a standby, or tq.counted_queues is too low';
@@ -462,7 +586,7 @@ COMMENT ON COLUMN tq.queue_stats.paused IS 'whether nothing is handed out until 
 COMMENT ON COLUMN tq.queue_stats.limits IS 'the limits that it was set to';
 COMMENT ON COLUMN tq.queue_stats.unattended IS 'whether a run has been pending for a minute, but no worker has asked since then, and no session waits; not while the queue is paused';
 
-CREATE VIEW tq.worker_overview AS
+CREATE VIEW tq_internal.all_worker_overview AS
 	SELECT q.task_queue_id, w.worker_group, w.worker_id,
 		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN 'quarantined'
 			WHEN c.running > 0 THEN 'running' ELSE 'idle' END AS state,
@@ -471,6 +595,10 @@ CREATE VIEW tq.worker_overview AS
 	FROM tq_internal.worker w JOIN tq_internal.queue q ON q.id = w.queue
 		LEFT JOIN (SELECT worker, count(*) AS running FROM tq_internal.running_run GROUP BY worker) AS c ON c.worker = w.id
 	WHERE w.expires > tq_internal.clock_now() OR w.quarantine_until > tq_internal.clock_now() OR c.running > 0;
+SELECT tq_internal.make_rows('worker_overview', $$
+		SELECT o.* FROM tq_internal.all_worker_overview o WHERE tq_internal.has_scope('queue:list-workers:' || o.task_queue_id)
+$$);
+CREATE VIEW tq.worker_overview AS SELECT * FROM tq_internal.visible_worker_overview();
 COMMENT ON VIEW tq.worker_overview IS 'workers that were seen and have not expired, are in quarantine or have a run';
 COMMENT ON COLUMN tq.worker_overview.task_queue_id IS 'queue of the worker';
 COMMENT ON COLUMN tq.worker_overview.worker_group IS 'group of the worker';
@@ -481,12 +609,20 @@ COMMENT ON COLUMN tq.worker_overview.last_date_active IS 'when it last asked for
 COMMENT ON COLUMN tq.worker_overview.first_claim IS 'when it was first seen';
 COMMENT ON COLUMN tq.worker_overview.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
 
-CREATE VIEW tq.waiter_overview AS
+CREATE VIEW tq_internal.all_waiter_overview AS
 	SELECT w.pid, CASE WHEN w.queue IS NULL THEN 'a task' ELSE COALESCE(q.task_queue_id, 'a new queue') END AS waits_for,
 		a.query_start AS since, a.application_name, a.client_addr
 	FROM tq_internal.waiters() w
 		LEFT JOIN tq_internal.queue q ON q.id = w.queue
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.pid;
+SELECT tq_internal.make_rows('waiter_overview', $$
+		SELECT o.pid, o.waits_for, CASE WHEN s.seen THEN o.since END, CASE WHEN s.seen THEN o.application_name END, CASE WHEN s.seen THEN o.client_addr END
+		FROM tq_internal.all_waiter_overview o
+			LEFT JOIN pg_stat_activity a ON a.pid = o.pid
+			CROSS JOIN LATERAL (SELECT tq_internal.may_see_statements(a.usesysid) AS seen) AS s
+		WHERE strpos(o.waits_for, '/') > 0 AND tq_internal.has_scope('queue:list-workers:' || o.waits_for)
+$$);
+CREATE VIEW tq.waiter_overview AS SELECT * FROM tq_internal.visible_waiter_overview();
 COMMENT ON VIEW tq.waiter_overview IS 'sessions that wait in claim_work(), wait_for_work(), wait_for_task() or wait_for_task_group()';
 COMMENT ON COLUMN tq.waiter_overview.pid IS 'process of the session';
 COMMENT ON COLUMN tq.waiter_overview.waits_for IS 'queue, or a task; a session that waits for several queues has a row for each, and for a pattern one for new queues';
@@ -511,9 +647,16 @@ COMMENT ON COLUMN tq.maintenance_overview.failed_at IS 'when it failed last';
 COMMENT ON COLUMN tq.maintenance_overview.error IS 'the last error';
 COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is to try again later';
 
-CREATE VIEW tq.postponed_overview AS
+CREATE VIEW tq_internal.all_postponed_overview AS
 	SELECT COALESCE(t.task_id, c.task_id) AS task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
 	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task LEFT JOIN tq_internal.group_callback c ON c.id = p.task;
+SELECT tq_internal.make_rows('postponed_overview', $$
+		SELECT o.* FROM tq_internal.all_postponed_overview o
+		WHERE EXISTS (SELECT FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue
+				WHERE t.task_id = o.task_id AND tq_internal.has_right('status', o.task_id::text, q.task_queue_id))
+			OR EXISTS (SELECT FROM tq_internal.group_callback c WHERE c.task_id = o.task_id AND tq_internal.is_own(pg_get_userbyid(c.role)))
+$$);
+CREATE VIEW tq.postponed_overview AS SELECT * FROM tq_internal.visible_postponed_overview();
 COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
 COMMENT ON COLUMN tq.postponed_overview.task_id IS 'id of the task; NULL: it was deleted';
 COMMENT ON COLUMN tq.postponed_overview.step IS 'step of maintenance that failed for it';
@@ -522,17 +665,21 @@ COMMENT ON COLUMN tq.postponed_overview.since IS 'since when';
 COMMENT ON COLUMN tq.postponed_overview.next_attempt IS 'when the step is tried again';
 COMMENT ON COLUMN tq.postponed_overview.error IS 'the last error';
 
-CREATE VIEW tq.binding_overview AS
+CREATE VIEW tq_internal.all_binding_overview AS
 	SELECT channel, tq_internal.exchange_name(exchange) AS exchange, pattern FROM tq_internal.binding
 	UNION ALL
 	SELECT 'tq_' || replace(tq_internal.exchange_name(e), '-', '_'), tq_internal.exchange_name(e), '#'
 	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq_internal.disabled_channel);
+SELECT tq_internal.make_rows('binding_overview', $$
+		SELECT o.* FROM tq_internal.all_binding_overview o WHERE tq_internal.has_scope('queue:bind:' || o.channel)
+$$);
+CREATE VIEW tq.binding_overview AS SELECT * FROM tq_internal.visible_binding_overview();
 COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
 COMMENT ON COLUMN tq.binding_overview.channel IS 'channel of NOTIFY';
 COMMENT ON COLUMN tq.binding_overview.exchange IS 'exchange whose messages it gets';
 COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys';
 
-CREATE VIEW tq.cron_overview AS
+CREATE VIEW tq_internal.all_cron_overview AS
 	SELECT c.name, pg_get_userbyid(c.role)::text AS owner, c.schedule, tq_internal.cron_time_zone() AS time_zone,
 		c.task_queue_id, c.payload, c.options, c.overlap,
 		CASE WHEN c.paused THEN false ELSE j.active END AS active,
@@ -540,7 +687,11 @@ CREATE VIEW tq.cron_overview AS
 		j.job_id, j.status AS log_status, j.message AS log_message, j.started AS log_started, j.finished AS log_finished
 	FROM tq_internal.cron c
 		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
-		LEFT JOIN LATERAL (SELECT o.state FROM tq.task_overview o WHERE o.task_id = c.last_task) t ON true;
+		LEFT JOIN LATERAL (SELECT o.state FROM tq_internal.all_task_overview o WHERE o.task_id = c.last_task) t ON true;
+SELECT tq_internal.make_rows('cron_overview', $$
+		SELECT o.* FROM tq_internal.all_cron_overview o WHERE tq_internal.is_own(o.owner)
+$$);
+CREATE VIEW tq.cron_overview AS SELECT * FROM tq_internal.visible_cron_overview();
 COMMENT ON VIEW tq.cron_overview IS 'recurring tasks: when they fire, what the last firing has left, and what pg_cron''s log says';
 COMMENT ON COLUMN tq.cron_overview.name IS 'name of the recurring task';
 COMMENT ON COLUMN tq.cron_overview.owner IS 'role with whose rights it creates tasks';
@@ -562,7 +713,7 @@ COMMENT ON COLUMN tq.cron_overview.log_message IS 'message of that entry: an err
 COMMENT ON COLUMN tq.cron_overview.log_started IS 'when that run of the job began';
 COMMENT ON COLUMN tq.cron_overview.log_finished IS 'when it ended';
 
-CREATE VIEW tq.subscription_overview AS
+CREATE VIEW tq_internal.all_subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
 		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
 		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread, s.creator
@@ -570,6 +721,10 @@ CREATE VIEW tq.subscription_overview AS
 		JOIN tq_internal.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
+SELECT tq_internal.make_rows('subscription_overview', $$
+		SELECT o.* FROM tq_internal.all_subscription_overview o WHERE tq_internal.has_scope('queue:subscribe:' || o.name)
+$$);
+CREATE VIEW tq.subscription_overview AS SELECT * FROM tq_internal.visible_subscription_overview();
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
 COMMENT ON COLUMN tq.subscription_overview.name IS 'name of the subscription';
 COMMENT ON COLUMN tq.subscription_overview.bindings IS 'exchanges and patterns';
@@ -580,6 +735,8 @@ COMMENT ON COLUMN tq.subscription_overview.created IS 'when it was made';
 COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledged';
 COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
 COMMENT ON COLUMN tq.subscription_overview.creator IS 'role that had logged in when it was made, for tq.max_subscriptions';
+
+DROP FUNCTION tq_internal.make_rows(text, text);
 
 CREATE VIEW tq.audit AS
 	SELECT at, id, session_role, role, client_ids, function, task_ids, run_ids, arguments FROM tq_internal.audit;
@@ -664,18 +821,18 @@ CREATE VIEW tq_internal.task_reason AS
 			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', o.required_task_id)
 			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-		JOIN tq.dependency_overview o ON o.task_id = c.task_id
+		JOIN tq_internal.all_dependency_overview o ON o.task_id = c.task_id
 		CROSS JOIN LATERAL (SELECT tq_internal.may_see(o.required_task_id) AS seen OFFSET 0) AS s
 	WHERE NOT o.met
 	UNION ALL
 	SELECT c.task_id, 11, 'unscheduled', 'it can go on without what failed', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-	WHERE EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception')
+	WHERE EXISTS (SELECT FROM tq_internal.all_dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception')
 		AND tq_internal.may_see(o.required_task_id))
 	UNION ALL
 	SELECT c.task_id, 12, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-	WHERE NOT EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
+	WHERE NOT EXISTS (SELECT FROM tq_internal.all_dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
 	UNION ALL
 	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', tq_internal.local_time(d.visible_at)), 'wait until then'
 	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task

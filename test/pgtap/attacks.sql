@@ -291,7 +291,11 @@ FROM pg_class AS c, unnest(ARRAY['SELECT FROM %s', 'SELECT FROM ONLY %s FOR UPDA
 	'CREATE POLICY p ON %s USING (lair.trap())', 'ALTER TABLE %s ENABLE ROW LEVEL SECURITY', 'ALTER TABLE %s OWNER TO mallory', 'ALTER TABLE %s ADD COLUMN x int', 'CREATE INDEX ON %s ((lair.trap()))',
 	'CREATE TABLE lair.heir () INHERITS (%s)', 'CREATE TABLE lair.heir (LIKE %s)', 'CREATE TABLE lair.heir (x %s)', 'CREATE TABLE lair.heir (x %s[])', 'CREATE FUNCTION lair.heir() RETURNS SETOF %s LANGUAGE sql AS ''SELECT NULL''', 'CREATE TABLE lair.heir (x bigint REFERENCES %s)', 'DROP TABLE %s', 'GRANT SELECT ON %s TO mallory', 'COMMENT ON TABLE %s IS NULL']) AS attempt
 WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r';
-SELECT is(pg_temp.try(format('SELECT FROM %s', c.oid::regclass)), '42501', format('SELECT FROM %s', c.oid::regclass)) FROM pg_class AS c
+-- Of the views, those that show what the caller may see.
+CREATE FUNCTION pg_temp.is_shown(c pg_class) RETURNS bool LANGUAGE sql AS $$
+	SELECT c.relkind = 'v' AND CASE c.relnamespace WHEN 'tq'::regnamespace THEN c.relname NOT IN ('audit', 'maintenance_overview') ELSE c.relname ~ '^visible_' END
+$$;
+SELECT is(pg_temp.try(format('SELECT FROM %s', c.oid::regclass)), CASE WHEN pg_temp.is_shown(c) THEN '00000' ELSE '42501' END, format('SELECT FROM %s', c.oid::regclass)) FROM pg_class AS c
 WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND c.relkind IN ('v', 'S');
 SELECT is(pg_temp.try(statement), '42501', statement)
 FROM (SELECT unnest(ARRAY['CREATE FUNCTION tq.mine() RETURNS int LANGUAGE sql AS ''SELECT 1''', 'CREATE OR REPLACE FUNCTION tq.slugid() RETURNS tq.slugid LANGUAGE sql AS ''SELECT NULL::tq.slugid''',
@@ -338,20 +342,23 @@ SELECT tq.revoke_scopes('mallory', '{*}') \g /dev/null
 -- ---------------------------------------------------------------------------
 
 SELECT is(array(SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
-	AND CASE WHEN c.relkind IN ('r', 'v', 'm', 'p', 'f') THEN has_table_privilege('fresh', c.oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
-			OR has_any_column_privilege('fresh', c.oid, 'SELECT,INSERT,UPDATE,REFERENCES')
-		WHEN c.relkind = 'S' THEN has_sequence_privilege('fresh', c.oid, 'USAGE,SELECT,UPDATE') END), '{}', 'a fresh role: no table, column, view or sequence');
+	AND CASE WHEN c.relkind IN ('r', 'v', 'm', 'p', 'f') THEN has_table_privilege('fresh', c.oid, 'INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
+			OR has_any_column_privilege('fresh', c.oid, 'INSERT,UPDATE,REFERENCES')
+			OR (has_any_column_privilege('fresh', c.oid, 'SELECT') AND NOT pg_temp.is_shown(c))
+		WHEN c.relkind = 'S' THEN has_sequence_privilege('fresh', c.oid, 'USAGE,SELECT,UPDATE') END), '{}', 'a fresh role: no table, column or sequence, and no view but those of what it may see');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE') ORDER BY 1),
 	array(SELECT name FROM call WHERE needs IS NULL ORDER BY 1), 'each function of schema tq but those of the owner');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND has_function_privilege('fresh', p.oid, 'EXECUTE')
-	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$' ORDER BY 1), array(SELECT 'is_awaited' UNION ALL SELECT name FROM call WHERE schema = 'tq_internal' ORDER BY 1), 'of the inner ones those of type slugid, what a dump needs, and those of routers and tests');
+	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$' ORDER BY 1), array(SELECT unnest('{is_awaited,is_tolerated,priority_name,reason_created_name,reason_resolved_name,state_name,visible_queues}'::text[])
+	UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proretset AND p.proname ~ '^(all|visible)_'
+	UNION ALL SELECT name FROM call WHERE schema = 'tq_internal' ORDER BY 1), 'of the inner ones those of type slugid, what a dump and views need, and those of routers and tests');
 SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'CREATE'), 'true/false/false', 'schemas: no CREATE');
 SELECT is(array(SELECT t.oid::regtype::text FROM pg_type AS t WHERE t.typnamespace = 'tq_internal'::regnamespace AND t.typtype NOT IN ('c', 'b')), '{}', 'no type but row types and arrays in the inner schema');
 SELECT is(array(SELECT DISTINCT proowner::regrole::text FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 	UNION SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)), ARRAY[quote_ident(:'me')], 'all belong to the owner of the extension');
 SELECT is(array(SELECT defaclacl::text FROM pg_default_acl WHERE defaclnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)), '{}', 'no default privileges');
 SELECT is(array(SELECT format('%s %s', c.oid::regclass, a.grantee::regrole) FROM pg_class AS c, aclexplode(c.relacl) AS a
-	WHERE c.relnamespace = 'tq_internal'::regnamespace AND a.grantee <> c.relowner), '{}', 'and the four roles have no right on a table either');
+	WHERE c.relnamespace = 'tq_internal'::regnamespace AND a.grantee <> c.relowner AND NOT (c.relkind = 'v' AND c.relname ~ '^(all|visible)_')), '{}', 'and the four roles have no right on a table either');
 
 -- ---------------------------------------------------------------------------
 -- What was there before CREATE EXTENSION
@@ -385,12 +392,12 @@ WHERE statement !~ 'OPERATOR';
 SELECT is(pg_temp.created_after('ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory, PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO mallory, PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory; ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO mallory',
 	$$SELECT string_agg(what, ', ' ORDER BY what) FROM (
 		SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND CASE WHEN c.relkind IN ('r', 'v') THEN
-				has_table_privilege('mallory', c.oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER') WHEN c.relkind = 'S' THEN has_sequence_privilege('mallory', c.oid, 'USAGE,SELECT,UPDATE') END
-		UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proname !~ '^slugid_' AND has_function_privilege('mallory', p.oid, 'EXECUTE')
+				has_table_privilege('mallory', c.oid, 'INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER') OR (has_table_privilege('mallory', c.oid, 'SELECT') AND NOT pg_temp.is_shown(c)) WHEN c.relkind = 'S' THEN has_sequence_privilege('mallory', c.oid, 'USAGE,SELECT,UPDATE') END
+		UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proname !~ '^(slugid|all|visible)_' AND has_function_privilege('mallory', p.oid, 'EXECUTE')
 			AND NOT EXISTS (SELECT FROM call WHERE schema = 'tq_internal' AND name = p.proname)
 		UNION ALL SELECT 'tq_internal.start_maintenance' WHERE has_function_privilege('mallory', 'tq_internal.start_maintenance()', 'EXECUTE')
 		UNION ALL SELECT n.nspname::text FROM pg_namespace AS n WHERE n.nspname = 'tq_internal' AND has_schema_privilege('mallory', n.oid, 'CREATE')
-		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited', 'default privileges of the owner');
+		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited, is_tolerated, priority_name, reason_created_name, reason_resolved_name, state_name', 'default privileges of the owner');
 
 SELECT * FROM finish();
 ROLLBACK;
