@@ -26,8 +26,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "api.h"
-
 PG_FUNCTION_INFO_V1(tq_choose_rows);
 
 #define VISIBLE "visible_"
