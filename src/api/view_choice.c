@@ -23,6 +23,7 @@
 #include "nodes/pathnodes.h"
 #include "nodes/supportnodes.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 

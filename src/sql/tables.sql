@@ -13,7 +13,7 @@ CREATE SEQUENCE tq_internal.id_seq AS bigint;
 COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue';
 
 CREATE TABLE tq_internal.queue (
-	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id int GENERATED ALWAYS AS IDENTITY (CYCLE) PRIMARY KEY,
 	task_queue_id text NOT NULL UNIQUE,
 	expires timestamptz,			-- NULL: no worker has been seen
 	last_date_active timestamptz,	-- written at most once per tq.seen_interval
@@ -54,7 +54,7 @@ CREATE TRIGGER track_shard AFTER INSERT OR UPDATE OF buckets OR DELETE OR TRUNCA
 ALTER TABLE tq_internal.shard ENABLE ALWAYS TRIGGER track_shard;
 
 CREATE TABLE tq_internal.worker (
-	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id int GENERATED ALWAYS AS IDENTITY (CYCLE) PRIMARY KEY,
 	queue int NOT NULL,
 	worker_group text NOT NULL,
 	worker_id text NOT NULL,
@@ -84,7 +84,7 @@ CREATE TABLE tq_internal.task_group (
 COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
 
 CREATE TABLE tq_internal.policy (
-	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id int GENERATED ALWAYS AS IDENTITY (CYCLE) PRIMARY KEY,
 	policy jsonb NOT NULL,			-- sessions that store one at the same moment have a row each
 	creator regrole,				-- of the tasks, if it cancels groups, which needs the rights of that role; NULL: none, or credentials
 	retired xid8,					-- as of a queue

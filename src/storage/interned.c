@@ -162,6 +162,13 @@ static const Interned interned[] =
 							 &remove_policies}};
 
 /*
+ * Numbers are int, because every task and every run has some, and calls that
+ * are rolled back burn them: 2^31 in days.  So the sequences begin again after
+ * their end.  An insertion that gets a number in use inserts nothing, and the
+ * next one gets the next number.  A number that was free again refers to
+ * nothing, as above; what shared memory has by it is a hint, or goes with the row
+ * or the transaction that made it.
+ *
  * Returns the number of a value, after inserting its row, or reviving it, if
  * necessary.  What was read before is read again then.  Only a session that has
  * added the row looks at the quota of its role.

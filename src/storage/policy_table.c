@@ -22,10 +22,10 @@
 
 #define POLICIES_KEPT 1000
 
-static TqStatement insert_policy =
-	TQ_STATEMENT("INSERT INTO tq_internal.policy (policy, creator)"
-				 " VALUES ($1, nullif($2, 0::oid)::regrole)",
-				 JSONBOID, OIDOID);
+static TqStatement insert_policy = TQ_STATEMENT(
+	"INSERT INTO tq_internal.policy (policy, creator)"
+	" VALUES ($1, nullif($2, 0::oid)::regrole) ON CONFLICT DO NOTHING",
+	JSONBOID, OIDOID);
 
 static TqStatement that_retain = TQ_STATEMENT(
 	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'"
