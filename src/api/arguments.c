@@ -129,9 +129,13 @@ tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
 	return PG_GETARG_INTERVAL_P(n);
 }
 
+/* What the functions of SQL declare as the default of "deadline". */
+#define DEFAULT_DEADLINE_MONTHS (-178000000 * MONTHS_PER_YEAR)
+
 /*
  * Returns the deadline of a new task, which counts from now, or DT_NOEND for
- * none: for NULL, and for 'infinity', where the server has it (17).
+ * none: for NULL, and for 'infinity', where the server has it (17).  If the
+ * argument was left out, tq.default_deadline decides.
  */
 TimestampTz
 tq_arg_deadline(FunctionCallInfo fcinfo, int n, TimestampTz now)
@@ -144,6 +148,10 @@ tq_arg_deadline(FunctionCallInfo fcinfo, int n, TimestampTz now)
 	span = PG_GETARG_INTERVAL_P(n);
 	if (TqIntervalIsForever(span))
 		return DT_NOEND;
+	if (span->month == DEFAULT_DEADLINE_MONTHS)
+		return tq_default_deadline == 0
+				   ? DT_NOEND
+				   : tq_clock_add_ms(now, tq_default_deadline);
 	deadline = tq_clock_add_interval(now, span);
 	if (!TIMESTAMP_IS_NOEND(deadline))
 		return deadline;

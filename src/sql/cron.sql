@@ -281,7 +281,7 @@ CREATE FUNCTION tq.schedule_cron(
 	requires text DEFAULT NULL,
 	priority text DEFAULT NULL,
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
+	deadline interval DEFAULT '-178000000 years',
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT NULL,
 	routes text[] DEFAULT NULL,
@@ -310,7 +310,7 @@ BEGIN
 			('delay', to_jsonb(tq_internal.interval_text(delay))), ('routes', to_jsonb(routes::text)), ('scopes', to_jsonb(scopes::text)),
 			('tags', tq_internal.json_option(tags)), ('extra', tq_internal.json_option(extra)), ('scheduler_id', to_jsonb(scheduler_id)), ('project_id', to_jsonb(project_id)),
 			('policy', tq_internal.json_option(policy)), ('retry', to_jsonb(retry::text))) AS o (key, value)
-		WHERE o.value IS NOT NULL OR o.key = 'deadline';
+		WHERE CASE o.key WHEN 'deadline' THEN deadline IS DISTINCT FROM '-178000000 years' ELSE o.value IS NOT NULL END;
 	PERFORM tq_internal.check_cron_size('payload', payload, 'tq.max_payload'), tq_internal.check_cron_size('task', cron.options, 'tq.max_definition');
 	IF name !~ '^[ -~]{1,60}$' THEN
 		RAISE EXCEPTION 'invalid name "%"', tq_internal.clip(name)

@@ -119,6 +119,7 @@ CREATE FUNCTION tq.create_tasks(tasks jsonb) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_create_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.create_tasks(jsonb) IS 'create many tasks, all or none, from [{"taskId", "task"}]; they may depend on each other; returns how many are new';
 
+-- The default of deadline stands for tq.default_deadline: a constant costs the call nothing.
 CREATE FUNCTION tq.enqueue(
 	task_queue_id text,
 	payload jsonb DEFAULT '{}',
@@ -128,7 +129,7 @@ CREATE FUNCTION tq.enqueue(
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
+	deadline interval DEFAULT '-178000000 years',
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
@@ -144,7 +145,7 @@ CREATE FUNCTION tq.enqueue(
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
-	'create a task from SQL arguments; deadline counts from when the task becomes visible, NULL: none; expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
+	'create a task from SQL arguments; deadline counts from when the task becomes visible, NULL: none, left out: tq.default_deadline; expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
 
 CREATE FUNCTION tq.enqueue_tasks(
 	task_queue_id text,
@@ -155,7 +156,7 @@ CREATE FUNCTION tq.enqueue_tasks(
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT NULL,
-	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
+	deadline interval DEFAULT '-178000000 years',
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
@@ -310,14 +311,14 @@ CREATE FUNCTION tq.on_group_resolved(
 	task_id tq.slugid DEFAULT NULL,
 	priority text DEFAULT 'lowest',
 	retry int DEFAULT NULL,
-	deadline interval DEFAULT nullif(current_setting('tq.default_deadline', true), '')::interval,
+	deadline interval DEFAULT '-178000000 years',
 	tags jsonb DEFAULT '{}',
 	name text DEFAULT NULL,
 	policy jsonb DEFAULT NULL
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_on_group_resolved' LANGUAGE C;
 COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
-	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then, NULL: none; returns its id';
+	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then, NULL: none, left out: tq.default_deadline; returns its id';
 
 CREATE FUNCTION tq_internal.require_cancel(role regrole, task_id tq.slugid, definition jsonb) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_require_cancel' LANGUAGE C STRICT;

@@ -19,6 +19,7 @@
 
 int tq_claim_timeout = 20 * 60 * 1000;
 int tq_max_deadline = 5 * 24 * 60 * 60;
+int64 tq_default_deadline = 0;
 int tq_deadline_delay = 0;
 int tq_max_runs = 50;
 int tq_max_dependencies = 10000;
@@ -73,6 +74,7 @@ static char *clock_offset_text = NULL;
 
 #define MIN_OFFSET_DAYS (-9000) /* after 2000: a time is never negative */
 #define MAX_OFFSET_DAYS 1000000
+#define MAX_DEADLINE_MS (INT64CONST(1000) * 366 * 24 * 3600 * 1000)
 
 /*
  * Returns the interval that a text is, or NULL.  Catches the error of any other,
@@ -141,27 +143,41 @@ assign_clock_offset(const char *newval, void *extra)
 	tq_clock_offset = *((int64 *) extra);
 }
 
-/* The functions of SQL that use it read it as a setting. */
 static char *default_deadline_text = NULL;
 
 /*
- * Checks that tq.default_deadline is empty or an interval above 0; makes it empty
- * for "none" and "infinity".
+ * Checks that tq.default_deadline is empty or an interval above 0, of which a
+ * month has 30 days; makes it empty for "none" and "infinity".
  */
 static bool
 check_default_deadline(char **newval, void **extra, GucSource source)
 {
-	int64 ms;
+	int64 ms = 0;
+	int64 *deadline;
 
 	if (pg_strcasecmp(*newval, "none") == 0 ||
 		pg_strcasecmp(*newval, "infinity") == 0)
 		(*newval)[0] = '\0';
-	if ((*newval)[0] == '\0' ||
-		(tq_clock_parse_span(*newval, strlen(*newval), &ms) && ms > 0))
-		return true;
-	GUC_check_errdetail(
-		"It must be an interval above 0, or empty for no deadline.");
-	return false;
+	if ((*newval)[0] != '\0' &&
+		(!tq_clock_parse_span(*newval, strlen(*newval), &ms) || ms <= 0 ||
+		 ms > MAX_DEADLINE_MS))
+	{
+		GUC_check_errdetail(
+			"It must be an interval above 0, at most 1000 years, or empty for no deadline.");
+		return false;
+	}
+	deadline = (int64 *) guc_malloc(LOG, sizeof(int64));
+	if (deadline == NULL)
+		return false;
+	*deadline = ms;
+	*extra = deadline;
+	return true;
+}
+
+static void
+assign_default_deadline(const char *newval, void *extra)
+{
+	tq_default_deadline = *((int64 *) extra);
 }
 
 static void
@@ -182,7 +198,7 @@ define_times(void)
 		"Deadline of a new task to which none is given; empty: none.",
 		"An interval; create_task and define_task always need a deadline.",
 		&default_deadline_text, "", PGC_USERSET, 0, check_default_deadline,
-		NULL, NULL);
+		assign_default_deadline, NULL);
 	DefineCustomIntVariable(
 		"tq.deadline_delay",
 		"How long after its deadline an unresolved task is resolved.", NULL,

@@ -25,9 +25,10 @@
 
 /* ---- guc.c: settings of tq, and which a connection may give ---- */
 
-extern int tq_claim_timeout;  /* ms */
-extern int tq_max_deadline;   /* s */
-extern int tq_deadline_delay; /* ms */
+extern int tq_claim_timeout;      /* ms */
+extern int tq_max_deadline;       /* s */
+extern int64 tq_default_deadline; /* ms; 0: none */
+extern int tq_deadline_delay;     /* ms */
 extern int tq_max_runs;
 extern int tq_max_dependencies;
 extern int tq_expire_batch;

@@ -24,7 +24,7 @@ FROM (VALUES
 	($$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', pg_temp.numbers(9000)])$$, 'Element 2: payloads has 1179666000 bytes, and may have 16777216 (tq.max_payload); task has 1179666000 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.on_group_resolved(pg_temp.id('run'), 'test/q', jsonb_build_object('p', pg_temp.numbers(9000)))$$, 'payload has 1179666007 bytes, and may have 16777216 (tq.max_payload); task has 1179666007 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.schedule_cron('large', '* * * * *', 'test/q', pg_temp.numbers(9000))$$, 'payload has 1179666000 bytes, and may have 16777216 (tq.max_payload).'),
-	($$SELECT tq.schedule_cron('large', '* * * * *', 'test/q', extra => jsonb_build_object('e', pg_temp.numbers(9000)))$$, 'task has 1179666036 bytes, and may have 20971520 (tq.max_definition).'),
+	($$SELECT tq.schedule_cron('large', '* * * * *', 'test/q', extra => jsonb_build_object('e', pg_temp.numbers(9000)))$$, 'task has 1179666018 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.enqueue('test/q', policy => jsonb_build_object('uniqueKey', 'k', 'claimTimeout', '1e-16000'::jsonb))$$, 'policy must not be larger than 2000 bytes.'),
 	($$SELECT tq.set_queue('test/q', jsonb_build_object('concurrentLimit', '1e-16000'::jsonb))$$, 'They must not be larger than 16000 bytes.'),
 	($$SELECT tq.report_completed(pg_temp.id('run'), 0, result => pg_temp.numbers(9000))$$, 'It has 1179666000 bytes, and may have 1048576 (tq.max_inline_artifact).'),
