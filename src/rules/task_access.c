@@ -470,19 +470,26 @@ need_to_join(const char *queue, bool cancels)
 				   : join;
 }
 
+/* Does the right to a schedulerId give the groups that have it? */
+static bool
+may_use_groups_of(const char *scheduler_id)
+{
+	return strcmp(scheduler_id, TQ_DEFAULT_SCHEDULER) != 0 &&
+		   tq_access_meets(tq_need("queue:scheduler-id:%s", scheduler_id));
+}
+
 /*
  * Checks the right to join a group that has this schedulerId, and whose first
  * task is in this queue; `cancels`: with a policy that may cancel it.  A
  * schedulerId other than the default one is a right to its groups, as in
- * Taskcluster, which the creation of the task has checked.  Else its policies
- * could cancel tasks of another application, and the group would wait for it.  The
- * error does not name the queue, which the caller may not know.
+ * Taskcluster.  Else its policies could cancel tasks of another application, and
+ * the group would wait for it.  The error names neither the queue nor the
+ * schedulerId, which the caller may not know.
  */
 void
 tq_require_join(const char *scheduler_id, const char *queue, bool cancels)
 {
-	if (strcmp(scheduler_id, TQ_DEFAULT_SCHEDULER) == 0 &&
-		!tq_access_is_unlimited() &&
+	if (!tq_access_is_unlimited() && !may_use_groups_of(scheduler_id) &&
 		!tq_access_meets(need_to_join(queue, cancels)) &&
 		!may_create_in(queue))
 		tq_access_error(
@@ -564,9 +571,7 @@ ask_still_cancels(const void *arg)
 	*question->may = may_change_group(need_of_group(right, group), right,
 									  group) ||
 					 may_create_in(tq_queue_name(group->queue)) ||
-					 (strcmp(group->scheduler_id, TQ_DEFAULT_SCHEDULER) != 0 &&
-					  tq_access_meets(tq_need("queue:scheduler-id:%s",
-											  group->scheduler_id)));
+					 may_use_groups_of(group->scheduler_id);
 }
 
 /*

@@ -121,6 +121,9 @@ SELECT tq.grant_scopes('bank', '{queue:scheduler-id:bank}'), tq.grant_scopes('sp
 SELECT tq.slugid() AS scheduled \gset
 SELECT is(pg_temp.call_as('bank', format('SELECT tq.enqueue(''bank/q'', task_group_id => %L, scheduler_id => ''bank'') IS NOT NULL', :'scheduled')), 'true', 'a group of a scheduler');
 SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L, scheduler_id => ''bank'') IS NOT NULL', :'scheduled')), 'true', 'who has its schedulerId may join');
+SELECT tq.revoke_scopes('spy', '{queue:scheduler-id:bank}') \g /dev/null
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L)', :'scheduled')), :'forbidden', 'the schedulerId of its group is not shown to another application');
+SELECT tq.grant_scopes('spy', '{queue:scheduler-id:bank}') \g /dev/null
 
 -- A task depends on tasks of queues in which its creator may create, or has the right to depend; others are tasks that do not exist.
 SELECT tq.enqueue('bank/lone') AS vault \gset
