@@ -6,6 +6,8 @@
 # it is compared after every operation.  On the shared ones all clients work at
 # once: there each operation is only recorded, with its answer and the time it
 # took, and Check.pm checks all clients' records together.
+# It works as a role of its own, which has no right to what is another client's
+# (Trust.pm).
 # Operations come alone, or several in a transaction, with savepoints, that
 # may be rolled back; then nothing of them may be seen.
 package Client;
@@ -25,6 +27,7 @@ use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_ta
   shared_group definition_json round_start seed_numbers pick array_literal random_policy random_wait
   policy_of is_loose is_calm);
 use Status qw(parse_status status_faults %worker_reasons @exceptions);
+use Trust;
 
 use constant HOLD_MS => 4;
 
@@ -36,7 +39,7 @@ sub new
 	my $self = bless {
 		%arg,
 		model   => Model->new,
-		queues  => [ "own/c$arg{no}", "own/d$arg{no}" ],
+		queues  => [ "own$arg{no}/c", "own$arg{no}/d" ],
 		group   => 'g',
 		timeout => $arg{no} % 2 ? 300_000 : 900_000,
 		op      => 0,
@@ -59,8 +62,27 @@ sub connect
 	$dbh->do($_)
 	  for 'SET tq.max_runs = ' . MAX_RUNS, "SET tq.claim_timeout = '$self->{timeout}ms'",
 	  "SET deadlock_timeout = '50ms'", 'SET client_min_messages = warning', "SET statement_timeout = '60s'",
-	  "SET application_name = 'tq random'";
+	  "SET application_name = 'tq random'", Trust::quotas($self->{no}), $self->take_role;
 	$self->{dbh} = $dbh;
+	return;
+}
+
+sub take_role { my ($self) = @_; return 'SET SESSION AUTHORIZATION ' . Trust::role_of(@$self{qw(database no)}) }
+
+# What the role of a client may not do: set the clock, and look into tables.
+sub as_superuser
+{
+	my ($self, $work) = @_;
+	$self->{dbh}->do('RESET SESSION AUTHORIZATION');
+	my @answer = $work->();
+	$self->{dbh}->do($self->take_role);
+	return @answer;
+}
+
+sub set_claim_timeout
+{
+	my ($self, $ms) = @_;
+	$self->as_superuser(sub { $self->{dbh}->do("SET tq.claim_timeout = '${ms}ms'") });
 	return;
 }
 
@@ -137,7 +159,7 @@ sub own_id
 {
 	my ($self) = @_;
 	my $own = $self->{own};
-	return slug_of('unknown', rand()) if !@$own || rand() < 0.04;
+	return Trust::foreign_id($self) if !@$own || rand() < 0.04;
 	return $own->[ max(0, @$own - 1 - int(rand(25))) ];
 }
 
@@ -189,7 +211,7 @@ sub own_definition
 			undef, undef,
 			slug_of('own group', $self->{seed}, $self->{no}, $self->{round}),
 			$other ? $other->{def}{id} : undef),
-		scheduler => rand() < 0.04 ? 'other' : undef,
+		scheduler => rand() < 0.04 ? "s$self->{no}" : undef,
 		deps      => [ shuffle(sort keys %deps) ],
 		all       => int(rand(2)),
 		priority  => 1 + int(rand(7)),
@@ -333,26 +355,31 @@ sub own_create_tasks
 	return;
 }
 
+# A definition that says no more than it must.
+sub plain_definition
+{
+	my ($self) = @_;
+	my $start = round_start($self->{round});
+	return {
+		id       => slug_of('own', $self->{seed}, $self->{no}, $self->{own_n}++),
+		queue    => $self->own_queue,
+		deps     => [],
+		priority => 1 + int(rand(7)),
+		retries  => int(rand(MAX_RUNS)),
+		created  => $start,
+		deadline => $start + 5.5 * ROUND_MS,
+		payload  => int(rand(1000))
+	};
+}
+
 # Some tasks that wait for each other: with one key, and long to live.
 sub own_create_keyed
 {
 	my ($self) = @_;
 	my %key = %{ pick({ serialKey => 's0' }, { serialKey => 's1', serialOnFailure => 'hold' }, { concurrencyKey => 'c' }, { concurrencyKey => 'c' }) };
-	my $start = round_start($self->{round});
-	my @defs  = map {
-		my $retries = int(rand(MAX_RUNS));
-		{
-			id       => slug_of('own', $self->{seed}, $self->{no}, $self->{own_n}++),
-			queue    => $self->{queues}[1],
-			deps     => [],
-			priority => 1 + int(rand(7)),
-			given    => $retries,
-			retries  => $retries,
-			created  => $start,
-			deadline => $start + 5.5 * ROUND_MS,
-			payload  => int(rand(1000)),
-			policy   => { retry_on => [@Plan::default_retry_on], form => 0, %key }
-		}
+	my @defs = map {
+		my $d = $self->plain_definition;
+		+{ %$d, queue => $self->{queues}[1], given => $d->{retries}, policy => { retry_on => [@Plan::default_retry_on], form => 0, %key } }
 	} 0 .. 1 + int(rand(4));
 	push @{ $self->{own} }, map { $_->{id} } @defs;
 	$self->own(sub { return $_[0]->create_many(@defs) }, 'SELECT tq.create_tasks($1)', batch_json(@defs));
@@ -423,7 +450,7 @@ sub own_reschedule
 	my $id    = $self->own_in_state('pending');
 	my $after = rand() < 0.4 ? 0 : int(rand(3)) * ROUND_MS + ROUND_MS / 2 + 5000;		# later than what ends half-way
 	return $self->own_status($id, sub { $_[0]->reschedule($id, $after) },
-		"SELECT tq.reschedule_task(\$1, tq_internal.clock_now() + \$2::interval)", $id, "$after ms");
+		"SELECT tq.reschedule_task(\$1, clock_timestamp() + current_setting('tq.clock_offset')::interval + \$2::interval)", $id, "$after ms");
 }
 
 sub own_read
@@ -815,7 +842,7 @@ sub own_group
 {
 	my ($self) = @_;
 	my @ids = sort keys %{ $self->{model}{groups} };
-	return slug_of('unknown', rand()) if !@ids || rand() < 0.05;
+	return Trust::foreign_group($self) if !@ids || rand() < 0.05;
 	my $t = $self->{model}->task($self->own_id);
 	return $t ? $t->{def}{group} // $t->{def}{id} : pick(@ids);
 }
@@ -871,8 +898,8 @@ sub own_move_tasks
 		sub {
 			my ($m, $r) = @_;
 			return 'TQ400' if $self->{in_tx};
-			my $there = $self->{dbh}->selectcol_arrayref('SELECT t.task_id FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue'
-				  . ' WHERE q.task_queue_id = $1 AND t.task_id = ANY ($2::tq.slugid[])', undef, $to, $ids);
+			my ($there) = $self->as_superuser(sub { return $self->{dbh}->selectcol_arrayref('SELECT t.task_id FROM tq_internal.task t'
+				  . ' JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = $1 AND t.task_id = ANY ($2::tq.slugid[])', undef, $to, $ids) });
 			return (undef, $m->move_tasks($from, $to, $max, $r->{rows}[0][0], map { $_ => 1 } @$there));
 		},
 		'CALL tq.move_tasks($1, $2, $3)', $from, $to, $max) or return;
@@ -887,7 +914,7 @@ my %weights = (a => 1, b => 1, half => 0.5, four => 4);
 sub fair_create
 {
 	my ($self) = @_;
-	my $queue = "own/f$self->{no}";
+	my $queue = "own$self->{no}/f";
 	my $start = round_start($self->{round});
 	my @defs  = map {
 		my $key = pick(undef, 'a', 'a', 'a', 'b', 'half', 'four');
@@ -914,7 +941,7 @@ sub fair_claim
 {
 	my ($self, $n) = @_;
 	my ($group, $worker) = $self->worker;
-	my $queue = "own/f$self->{no}";
+	my $queue = "own$self->{no}/f";
 	my ($r, $bad) = $self->own(
 		sub {
 			my ($m, $r) = @_;
@@ -944,8 +971,8 @@ sub own_fair
 	$self->fair_claim(1 + int(rand(5)));
 	$self->fair_create;
 	1 while $self->fair_claim(1 + int(rand(6))) && !@{ $self->{faults} };
-	my $left = grep { $_->{def}{queue} eq "own/f$self->{no}" && Model::state_of($_) eq 'pending' } values %{ $self->{model}{tasks} };
-	$self->fault("own/f$self->{no}: $left tasks are not handed out") if $left && !@{ $self->{faults} };
+	my $left = grep { $_->{def}{queue} eq "own$self->{no}/f" && Model::state_of($_) eq 'pending' } values %{ $self->{model}{tasks} };
+	$self->fault("own$self->{no}/f: $left tasks are not handed out") if $left && !@{ $self->{faults} };
 	return;
 }
 
@@ -1006,6 +1033,10 @@ sub own_dependents
 	return;
 }
 
+# What is another client's, and what is too much.
+sub own_foreign { return Trust::foreign($_[0]) }
+sub own_quota   { return Trust::too_much($_[0]) }
+
 # Bad input, always refused.
 sub own_bad
 {
@@ -1034,7 +1065,8 @@ my @own_operations = (
 	set_queue   => 9,  pause => 1, resume => 3,
 	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,
-	counts      => 1,  progress => 2, dependents => 1, bad => 1);
+	counts      => 1,  progress => 2, dependents => 1, bad => 1,
+	foreign     => 10, quota => 3);
 
 # ---- shared tasks, written down ----
 
@@ -1396,10 +1428,11 @@ sub start_round
 {
 	my ($self, $round, $shift_ms) = @_;
 	@$self{qw(round shift_ms records)} = ($round, $shift_ms, []);
-	$self->{dbh}->do(sprintf("SET tq.clock_offset = '%.6f s'", $shift_ms / 1000));
+	$self->as_superuser(sub { $self->{dbh}->do(sprintf("SET tq.clock_offset = '%.6f s'", $shift_ms / 1000)) });
+	Trust::use_up($self) if $round == 0;
 	my $queue = $self->{queues}[1];
 	$self->own_settings($queue, { keyConcurrentLimit => 2 }, 'SELECT tq.set_queue($1, $2)', $queue, '{"keyConcurrentLimit": 2}') if $round == 0;
-	$self->{dbh}->do('SELECT tq.set_queue($1, $2)', undef, "own/f$self->{no}",
+	$self->{dbh}->do('SELECT tq.set_queue($1, $2)', undef, "own$self->{no}/f",
 		'{"fairnessWeights": {' . join(',', map { "\"$_\": $weights{$_}" } sort keys %weights) . '}}') if $round == 0;
 	return;
 }
@@ -1470,12 +1503,14 @@ sub settle
 	my $r    = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal($m->ids));
 	my %text = map { $_->[0] => $_->[1] } @{ $r->{rows} };
 	my %got  = map { $_ => parse_status($text{$_}) } keys %text;
+	$self->{dbh}->do('RESET SESSION AUTHORIZATION');
 	my $waits = $self->call('SELECT t.task_id FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task'
 		  . " WHERE d.visible_at = 'infinity' AND t.task_id = ANY (\$1::tq.slugid[])", array_literal($m->ids));
 	my %parked = map { $_->[0] => 1 } @{ $waits->{rows} };
 	my $holders = $self->call('SELECT t.task_id FROM tq_internal.gate_member g JOIN tq_internal.task t ON t.id = g.task'
 		  . ' WHERE g.kind = 1 AND g.state = 0 AND t.task_id = ANY ($1::tq.slugid[])', array_literal($m->ids));
 	my %holding = map { $_->[0] => 1 } @{ $holders->{rows} };
+	$self->{dbh}->do($self->take_role);
 	$m->at($from, $to);
 	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got, \%parked, \%holding);
 	for my $id (grep { $m->task($_) } sort keys %got)

@@ -123,12 +123,12 @@ sub prepare_seal
 sub prepare_late
 {
 	my ($c, $slot) = @_;
-	$c->{dbh}->do("SET tq.claim_timeout = '300s'");
+	$c->set_claim_timeout(300_000);
 	running($c, map { task($c, $c->{round}, $slot, $_) } 200 .. 205);
 	running($c, map { task($c, $c->{round}, $slot, $_, deadline => round_start($c->{round}) + ROUND_MS / 2) } 300 .. 305);
 	running($c, map { late_task($c, $c->{round}, $_) } 400 .. 403, 600 .. 603);
 	$c->try_create(late_task($c, $c->{round}, $_)) for 500 .. 503;
-	$c->{dbh}->do("SET tq.claim_timeout = '$c->{timeout}ms'");
+	$c->set_claim_timeout($c->{timeout});
 	return;
 }
 
@@ -224,7 +224,7 @@ sub limited
 	my ($c, $slot) = @_;
 	my ($r) = seed_numbers('limited', $c->{seed}, $c->{round}, $slot);
 	my %limit = $r % 2 ? (concurrentLimit => 1 + $r / 2 % 3) : (rateCount => 2 + $r / 2 % 3, rateInterval => 0.05);
-	return { queue => "limited/r$c->{round}s$slot", %limit };
+	return { queue => "shared/r$c->{round}s$slot", %limit };
 }
 
 sub limited_tasks
@@ -239,7 +239,12 @@ sub prepare_limit
 	my ($c, $slot) = @_;
 	my $limit = limited($c, $slot);
 	my $json  = join(',', map { "\"$_\":$limit->{$_}" } grep { $_ ne 'queue' } sort keys %$limit);
-	$c->note('limit', $c->call('SELECT tq.set_queue($1, $2)', $limit->{queue}, "{$json}"), ids => [], limit => $limit);
+	my ($r)   = $c->as_superuser(sub {
+		my $r = $c->call('SELECT tq.set_queue($1, $2)', $limit->{queue}, "{$json}");
+		Trust::declare_all($c, $limit->{queue});
+		return $r;
+	});
+	$c->note('limit', $r, ids => [], limit => $limit);
 	$c->try_create_tasks(limited_tasks($c, $slot));
 	return;
 }

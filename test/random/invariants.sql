@@ -13,7 +13,7 @@ WITH holder AS (
 	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'pending' FROM tq_internal.pending
 	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'delayed' FROM tq_internal.delayed
 ), rule AS (
-	SELECT t.id AS task, q.task_queue_id LIKE 'own/%' AS is_own, t.retries, t.delay, t.deadline, coalesce(t.effective_deadline, t.deadline) AS due, y.policy,
+	SELECT t.id AS task, q.task_queue_id LIKE 'own%' AS is_own, t.retries, t.delay, t.deadline, coalesce(t.effective_deadline, t.deadline) AS due, y.policy,
 		coalesce((y.policy ->> 'lostRetries')::int, -1) AS lost,
 		coalesce((y.policy ->> 'timeoutAlertOnly')::bool, false) AS alerts,
 		(SELECT jsonb_object_agg(key, extract(epoch FROM CASE jsonb_typeof(value)
