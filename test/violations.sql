@@ -39,4 +39,11 @@ SELECT 'running without a lease', task FROM last l WHERE state = 2
 UNION ALL
 SELECT 'unresolved without a deadline timer', id FROM task t WHERE holders > 0 AND t.deadline < 'infinity'
 	AND NOT EXISTS (SELECT FROM tq_internal.timer e WHERE e.kind = 1 AND t.id = ANY (e.tasks))
-	AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE NOT m.is_claim AND m.task = t.id);
+	AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE NOT m.is_claim AND m.task = t.id)
+UNION ALL
+SELECT 'unsettled dependencies that are not counted', u.task FROM tq_internal.unscheduled u WHERE u.stripes = 0
+	AND u.unmet < (SELECT count(*) FROM tq_internal.foreign_dependency f WHERE f.dependent = u.task AND NOT f.settled)
+UNION ALL
+SELECT 'met dependency that no timer settles', f.dependent FROM tq_internal.foreign_dependency f JOIN last l ON l.task = f.required
+	WHERE NOT f.settled AND l.state = 3 AND l.run_id >= f.from_run
+	AND NOT EXISTS (SELECT FROM tq_internal.timer e WHERE e.kind = 9 AND f.required = ANY (e.tasks));

@@ -51,6 +51,7 @@ typedef enum TqStep
 	TQ_STEP_ADMIT,
 	TQ_STEP_REORDER,
 	TQ_STEP_CANCEL,
+	TQ_STEP_SETTLE,
 	TQ_STEP_CALLBACK,
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
@@ -58,7 +59,7 @@ typedef enum TqStep
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 15
+#define TQ_STEPS 16
 
 extern const char *tq_step_name(TqStep step);
 

@@ -41,6 +41,7 @@ static const char *const names[] = {
 	[TQ_STEP_ADMIT] = "admit",
 	[TQ_STEP_REORDER] = "reorder",
 	[TQ_STEP_CANCEL] = "cancel",
+	[TQ_STEP_SETTLE] = "settle",
 	[TQ_STEP_CALLBACK] = "callback",
 	[TQ_STEP_POSTPONED] = "postponed",
 	[TQ_STEP_EXPIRE] = "expired",

@@ -647,6 +647,13 @@ admit(const TqWork *work)
 	return tq_gates_admit(work->tasks, work->n, work->now);
 }
 
+/* Settles foreign dependencies on tasks. */
+static int64
+settle(const TqWork *work)
+{
+	return tq_foreign_settle(work->tasks, work->n, work->now, work->more);
+}
+
 /* ---- callbacks ---- */
 
 /*
@@ -724,6 +731,7 @@ static const TaskStep task_steps[TQ_STEPS] = {
 	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TAKE_ROWS},
 	/* each row has a time of its own */
 	[TQ_STEP_CANCEL] = {cancel_rest, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
+	[TQ_STEP_SETTLE] = {settle, TQ_TIMER_SETTLE, 1, TAKE_ROWS},
 	[TQ_STEP_CALLBACK] = {run_callbacks, TQ_TIMER_CALLBACK, 1, TAKE_ROWS},
 	[TQ_STEP_EXPIRE] = {expire_tasks, TQ_TIMER_EXPIRE, 1, 0},
 };

@@ -35,11 +35,12 @@
 typedef struct ExternalDependency
 {
 	TqSlug task_id;
-	bool is_locked; /* false: it does not exist */
+	bool is_found;   /* it exists, and its run is locked or peeked at */
+	bool is_foreign; /* foreign_dependency.c */
 	int64 id;
 	TimestampTz expires;
 	int32 policy;
-	TqRun run; /* its last run, locked unless completed */
+	TqRun run; /* its last run, locked unless completed or foreign */
 } ExternalDependency;
 
 /* ---- new tasks ---- */
@@ -79,7 +80,7 @@ collect_externals(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 			if (new_batch_task(slug, batch_tasks) != NULL)
 				continue;
 			external = hash_search(externals, slug, HASH_ENTER, &found);
-			external->is_locked = false;
+			external->is_found = false;
 		}
 	}
 	return externals;
@@ -99,18 +100,22 @@ is_related(const TqNamedTask *dependent, const TqTask *required)
 				: required->group_id == dependent->task.group_id);
 }
 
-/* Returns whether the caller may let one of these tasks require this one. */
+/*
+ * Returns whether the caller may let one of these tasks require this one.
+ * *is_foreign says whether that is of a queue in which it may create none.
+ */
 static bool
-may_require(const TqTask *required, const TqTaskDefinition *tasks, int n)
+may_require(const TqTask *required, const TqTaskDefinition *tasks, int n,
+			bool *is_foreign)
 {
-	if (tq_may_depend(required->queue))
-		return true;
-	for (int i = 0; i < n; i++)
+	bool may = tq_may_depend(required->queue, is_foreign);
+
+	for (int i = 0; i < n && *is_foreign; i++)
 	{
-		if (is_related(&tasks[i].named, required))
-			return true;
+		may = may || is_related(&tasks[i].named, required);
+		*is_foreign = required->queue != tasks[i].named.task.queue;
 	}
-	return false;
+	return may;
 }
 
 /*
@@ -134,7 +139,7 @@ find_externals(HTAB *externals, const TqTaskDefinition *tasks, int n,
 	while ((external = hash_seq_search(&scan)) != NULL)
 	{
 		if (!tq_task_find_by_slug(&finder, &external->task_id, &task) ||
-			!may_require(&task, tasks, n))
+			!may_require(&task, tasks, n, &external->is_foreign))
 			continue;
 		external->id = task.id;
 		external->expires = task.expires;
@@ -188,6 +193,35 @@ lock_with_others(ExternalDependency **externals, int n, const int64 *others,
 }
 
 /*
+ * Peeks at the foreign ones of these required tasks, which are not locked, and
+ * leaves timers for those that may be unmet; returns how many others are left.
+ */
+static int
+leave_foreign(ExternalDependency **externals, int n)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int nforeign = 0;
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		ExternalDependency *external = externals[i];
+
+		if (!external->is_foreign)
+		{
+			externals[left++] = external;
+			continue;
+		}
+		external->is_found = tq_run_peek(external->id, &external->run);
+		if (external->is_found && external->run.state != TQ_STATE_COMPLETED)
+			ids[nforeign++] = external->id;
+	}
+	if (nforeign > 0)
+		tq_timer_insert(TQ_TIMER_SETTLE, tq_clock_now(), ids, nforeign);
+	return left;
+}
+
+/*
  * Finds and locks all tasks that these new tasks require, for
  * tq_dependency_track(), and these others; returns NULL if there is none.  One
  * call does it for all new tasks, so that the order of locks is always the
@@ -211,6 +245,7 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	externals = collect_externals(tasks, n, batch_tasks);
 	in_order = find_externals(externals, tasks, n, &found);
 	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
+	found = leave_foreign(in_order, found);
 	if (nothers > 0)
 		lock_with_others(in_order, found, others, nothers);
 	/*
@@ -228,7 +263,7 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	{
 		in_order[i]->run = locks[i].run;
 		/* false: the task has been deleted since it was found */
-		in_order[i]->is_locked = locks[i].is_locked;
+		in_order[i]->is_found = locks[i].is_locked;
 	}
 	return externals;
 }
@@ -273,7 +308,7 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
 												   NULL);
 
-		if (batch_task == NULL && !external->is_locked)
+		if (batch_task == NULL && !external->is_found)
 		{
 			tq_error_list(&missing, ", ", tq_slug_text(slug));
 			if (foreign == NULL && tq_bucket_is_foreign(slug))
@@ -341,8 +376,11 @@ write_edges(const TqTaskDefinition *definition, HTAB *batch_tasks,
 	int n = definition->ndependencies;
 	int64 *required = palloc(sizeof(int64) * n);
 	int64 *unmet = palloc(sizeof(int64) * n);
-	int32 *from_run = palloc0(sizeof(int32) * n);
+	int32 *from_run = palloc(sizeof(int32) * n);
+	TqDependency *foreign = palloc(sizeof(TqDependency) * n);
 	int nunmet = 0;
+	int nforeign = 0;
+	int nown = 0;
 
 	check_required(definition, batch_tasks, externals);
 	for (int i = 0; i < n; i++)
@@ -352,13 +390,27 @@ write_edges(const TqTaskDefinition *definition, HTAB *batch_tasks,
 		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
 												   NULL);
 
-		required[i] = batch_task ? batch_task->task->id : external->id;
-		if (batch_task != NULL ||
-			!evaluate_dependency(&external->run, external->policy,
-								 task->all_resolved, &from_run[i]))
-			unmet[nunmet++] = required[i];
+		int64 id = batch_task ? batch_task->task->id : external->id;
+		int32 from = 0;
+		bool is_met = batch_task == NULL &&
+					  evaluate_dependency(&external->run, external->policy,
+										  task->all_resolved, &from);
+
+		if (!is_met)
+			unmet[nunmet++] = id;
+		if (batch_task == NULL && external->is_foreign)
+		{
+			foreign[nforeign++] = (TqDependency){.required = id,
+												 .dependent = task->id,
+												 .from_run = from,
+												 .is_settled = is_met};
+			continue;
+		}
+		required[nown] = id;
+		from_run[nown++] = from;
 	}
-	tq_dependencies_insert(task->id, required, from_run, n);
+	tq_dependencies_insert(task->id, required, from_run, nown);
+	tq_foreign_insert(foreign, nforeign, task->all_resolved);
 	*unmet_count = nunmet;
 	return unmet;
 }
@@ -556,40 +608,33 @@ those_required(const TqFinal *finals, int n, int *found)
 }
 
 /*
- * Counts down the dependencies that these final runs meet, each dependent
- * once.  Returns those dependents that wait for nothing more, unless their
- * deadline has passed; they have left unscheduled, and next_runs[] are the runs
- * that they get.  The caller has locked and written the rows of the runs.
+ * Counts down the dependencies of these unscheduled tasks, each task once.
+ * Returns those that wait for nothing more, unless their deadline has passed;
+ * they have left unscheduled, and next_runs[] are the runs that they get.
  */
 TqTask *
-tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
-					  int **next_runs, int *released)
+tq_dependency_count_down(const TqUnscheduled *waiting, int n, TimestampTz now,
+						 int **next_runs, int *released)
 {
-	int nmet;
-	TqUnscheduled *met;
 	TqTask *tasks;
 	TqTaskFinder finder = {NULL, NULL};
 	bool *may_free;
 	bool *is_free;
 
 	*released = 0;
-	if (n > 0)
-		finals = those_required(finals, n, &n);
 	if (n == 0)
 		return NULL;
-	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);
-	if (nmet == 0)
-		return NULL;
-	tasks = palloc(sizeof(TqTask) * nmet);
-	may_free = palloc(sizeof(bool) * nmet);
-	is_free = palloc(sizeof(bool) * nmet);
-	*next_runs = palloc0(sizeof(int) * nmet);
-	for (int i = 0; i < nmet; i++)
-		may_free[i] = tq_task_find_by_id(&finder, met[i].task, &tasks[i]) &&
+	tasks = palloc(sizeof(TqTask) * n);
+	may_free = palloc(sizeof(bool) * n);
+	is_free = palloc(sizeof(bool) * n);
+	*next_runs = palloc0(sizeof(int) * n);
+	for (int i = 0; i < n; i++)
+		may_free[i] = tq_task_find_by_id(&finder, waiting[i].task,
+										 &tasks[i]) &&
 					  tasks[i].deadline >= now;
 	tq_task_finder_end(&finder);
-	tq_unscheduled_count_down(met, nmet, may_free, is_free, *next_runs);
-	for (int i = 0; i < nmet; i++)
+	tq_unscheduled_count_down(waiting, n, may_free, is_free, *next_runs);
+	for (int i = 0; i < n; i++)
 	{
 		if (!is_free[i])
 			continue;
@@ -597,6 +642,40 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 		tasks[(*released)++] = tasks[i];
 	}
 	return tasks;
+}
+
+/* Leaves timers for those of these tasks that have foreign dependents. */
+static void
+leave_to_settle(const TqMet *met, int n, TimestampTz now)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (met[i].is_marked)
+			tq_timer_insert(TQ_TIMER_SETTLE, now, &met[i].required, 1);
+	}
+}
+
+/*
+ * Counts down the dependencies that these final runs meet, and returns what is
+ * released, as above.  The caller has locked and written the rows of the runs.
+ */
+TqTask *
+tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
+					  int **next_runs, int *released)
+{
+	int nmet;
+	TqMet *met;
+	TqUnscheduled *waiting;
+
+	*released = 0;
+	if (n > 0)
+		finals = those_required(finals, n, &n);
+	if (n == 0)
+		return NULL;
+	met = what_is_met(finals, n);
+	waiting = tq_dependencies_met(met, n, &nmet);
+	leave_to_settle(met, n, now);
+	return tq_dependency_count_down(waiting, nmet, now, next_runs, released);
 }
 
 /*
@@ -615,6 +694,9 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
  * then the order is not kept, and the server may have to end a deadlock.  An
  * added dependency may be on a task with a greater id than that of the
  * dependent; the order is that of ids then, too, not that of the graph.
+ *
+ * No foreign task is locked (foreign_dependency.c), so what follows holds for the
+ * others only.
  *
  * Why no two sessions miss each other:
  *  *	- A session that ends a required task holds its row locked, and looks for
@@ -667,12 +749,13 @@ find_ids(const TqTaskDefinition *dependent, const TqSlug *slugs, int n,
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	TqTaskFinder finder = {NULL, NULL};
 	TqTask task;
+	bool is_foreign;
 
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
 		if (tq_task_find_by_slug(&finder, &slugs[i], &task) &&
-			may_require(&task, dependent, 1))
+			may_require(&task, dependent, 1, &is_foreign))
 			ids[(*found)++] = task.id;
 	}
 	tq_task_finder_end(&finder);
@@ -793,31 +876,57 @@ add_dependencies_refuse_cycle(const TqTask *task, const int64 *ancestors,
 /* ---- lock and check ---- */
 
 /*
- * Locks the task, these required tasks, and their ancestors; returns the
- * required tasks for dependency_add().
+ * Removes the tasks that are foreign to the caller, of which nothing is locked;
+ * returns how many are left.
+ */
+static int
+leave_out_foreign(const TqTask *dependent, int64 *ids, int n)
+{
+	TqTask *tasks;
+	bool is_foreign;
+	int left = 0;
+
+	if (tq_access_is_unlimited())
+		return n;
+	tasks = tq_tasks_core(ids, n, &n);
+	for (int i = 0; i < n; i++)
+	{
+		(void) tq_may_depend(tasks[i].queue, &is_foreign);
+		if (!is_foreign || tasks[i].queue == dependent->queue)
+			ids[left++] = tasks[i].id;
+	}
+	return left;
+}
+
+/*
+ * Locks the task, these required tasks, and their ancestors, but no foreign
+ * ones; returns the required tasks for dependency_add().
  */
 static HTAB *
 lock_all(const TqTaskDefinition *task, HTAB *batch_tasks,
 		 const int64 *required, int n)
 {
+	const TqTask *dependent = &task->named.task;
 	int nlocked;
 	int64 *locked = tq_dependencies_upstream(required, n, &nlocked);
 	HTAB *externals;
 	bool is_complete;
 
+	nlocked = leave_out_foreign(dependent, locked, nlocked);
 	do
 	{
 		int nseen = nlocked;
 		int64 *ids = palloc(sizeof(int64) * (nlocked + 1));
 
 		memcpy(ids, locked, sizeof(int64) * nlocked);
-		ids[nlocked] = task->named.task.id;
+		ids[nlocked] = dependent->id;
 		externals = tq_dependency_prepare(task, 1, batch_tasks, ids,
 										  nlocked + 1);
 		locked = tq_dependencies_upstream(required, n, &nlocked);
-		if (index_of(locked, nlocked, task->named.task.id) >= 0)
-			add_dependencies_refuse_cycle(&task->named.task, locked, nlocked,
-										  required, n);
+		if (index_of(locked, nlocked, dependent->id) >= 0)
+			add_dependencies_refuse_cycle(dependent, locked, nlocked, required,
+										  n);
+		nlocked = leave_out_foreign(dependent, locked, nlocked);
 		is_complete = true;
 		for (int i = 0; i < nlocked && is_complete; i++)
 			is_complete = index_of(ids, nseen, locked[i]) >= 0;

@@ -80,10 +80,18 @@ extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 extern TqTask *tq_dependency_release(const TqFinal *finals, int n,
 									 TimestampTz now, int **next_runs,
 									 int *released);
+extern TqTask *tq_dependency_count_down(const TqUnscheduled *waiting, int n,
+										TimestampTz now, int **next_runs,
+										int *released);
 extern bool tq_dependency_counts(const TqRun *run, int32 policy);
 
 extern void tq_add_dependencies(const TqSlug *task_id, TqSlug *dependencies,
 								int n, TimestampTz now);
+
+/* ---- foreign_dependency.c: dependencies on tasks of other applications ---- */
+
+extern int64 tq_foreign_settle(const int64 *tasks, int n, TimestampTz now,
+							   bool *more);
 
 /* ---- group.c: joining, sealing, canceling and resolving groups ---- */
 
@@ -374,6 +382,10 @@ extern void tq_transition_defer(TqTask *task, const TqRun *run,
 								const TqRunDetail *detail, TimestampTz now);
 extern int tq_transitions_cancel_dependents(const TqTask *tasks, int n,
 											TimestampTz now);
+extern int tq_transitions_release(const TqUnscheduled *waiting, int n,
+								  TimestampTz now);
+extern int tq_transitions_cancel_waiting(const int64 *ids, int n,
+										 TimestampTz now);
 extern int tq_transitions_end(TqLockedTasks *locked, TqEvent event,
 							  TqTimer again, TimestampTz now);
 

@@ -543,6 +543,22 @@ follow_ends(TqTransitions *transitions)
 	}
 }
 
+/* Starts tasks that have been released, with the runs that they get. */
+static void
+start_released(TqTransitions *transitions, TqTask *released,
+			   const int *next_runs, int n)
+{
+	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
+		   TQ_VERDICT_APPLY);
+	for (int i = 0; i < n; i++)
+	{
+		if (next_runs[i] == 0)
+			tq_transition_start_first(transitions, &released[i], false);
+		else
+			start_again(transitions, &released[i], next_runs[i]);
+	}
+}
+
 /*
  * Releases the dependents of the tasks that have ended, which leave
  * unscheduled, and starts them.  Returns them.
@@ -550,22 +566,14 @@ follow_ends(TqTransitions *transitions)
 static TqTask *
 release_dependents(TqTransitions *transitions, int *n)
 {
-	int *next_runs;
+	int *next_runs = NULL;
 	TqTask *released = tq_dependency_release(transitions->finals,
 											 transitions->nfinals,
 											 transitions->now, &next_runs, n);
 
-	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
-		   TQ_VERDICT_APPLY);
 	for (int i = 0; i < transitions->nfinals; i++)
 		tq_wait_note_resolved(transitions->finals[i].run->task);
-	for (int i = 0; i < *n; i++)
-	{
-		if (next_runs[i] == 0)
-			tq_transition_start_first(transitions, &released[i], false);
-		else
-			start_again(transitions, &released[i], next_runs[i]);
-	}
+	start_released(transitions, released, next_runs, *n);
 	return released;
 }
 
@@ -822,6 +830,7 @@ cancel_dependents(TqTransitions *transitions)
 	locked.nothers = 0;
 	begin_round(transitions);
 	make_round(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
+	tq_foreign_doom(locked.runs, locked.n);
 	end_round(transitions);
 }
 
@@ -880,6 +889,48 @@ tq_transitions_cancel_dependents(const TqTask *tasks, int n, TimestampTz now)
 	}
 	tq_transitions_finish(&transitions);
 	return transitions.n;
+}
+
+/*
+ * Counts down the dependencies of these unscheduled tasks, which the caller has
+ * locked, and starts those that wait for nothing more; returns how many.
+ */
+int
+tq_transitions_release(const TqUnscheduled *waiting, int n, TimestampTz now)
+{
+	TqTransitions transitions = {.now = now};
+	int *next_runs = NULL;
+	TqTask *released = tq_dependency_count_down(waiting, n, now, &next_runs,
+												&transitions.n);
+
+	start_released(&transitions, released, next_runs, transitions.n);
+	n = transitions.n;
+	tq_transitions_finish(&transitions);
+	for (int i = 0; i < n; i++)
+		tq_count_scheduled(&released[i]); /* in the queue that it has now */
+	return n;
+}
+
+/*
+ * Cancels these tasks as far as they are unscheduled, because what they wait for
+ * has failed, and what waits for them; returns how many of them.  What another
+ * session has locked, or has a dependent that is, is left out.
+ */
+int
+tq_transitions_cancel_waiting(const int64 *ids, int n, TimestampTz now)
+{
+	TqTransitions transitions = {.now = now};
+	TqLockedTasks locked;
+
+	tq_task_lock_unresolved(ids, n, &locked);
+	(void) keep_unscheduled(&locked, now, &n);
+	locked.nothers = 0;
+	make_round(&transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
+	for (int i = 0; i < locked.n; i++)
+		add_culprit(&transitions, locked.runs[i].task);
+	tq_foreign_doom(locked.runs, locked.n);
+	tq_transitions_finish(&transitions);
+	return locked.n;
 }
 
 /*

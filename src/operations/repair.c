@@ -31,6 +31,10 @@
  *	  that task, shared.  Either it waits, and finds the task unscheduled or
  *	  pending; or it has counted the dependency as unmet from the next run on,
  *	  which is the run that the repair adds.
+ *	- What a member of the repair requires by a foreign dependency is not locked
+ *	  (lifecycle/foreign_dependency.c).  The row of the dependency is, and says
+ *	  whether it is settled; if not, it is counted as unmet, and a timer leaves
+ *	  the rest to maintenance.
  *	- Two repairs with a task in common meet at its lock.  The second finds it
  *	  unscheduled or pending, and leaves it alone.
  *	- A claim takes only rows of pending; a run that the repair has added is
@@ -213,7 +217,7 @@ is_foreign(const Repair *repair, int64 id)
 /*
  * Returns the tasks to be locked, by id: those of the repair, and those that
  * they require, unless completed.  A foreign task is locked only if one that is
- * not requires it.
+ * not requires it, and not by a foreign dependency.
  */
 static int64 *
 find_locks(const Repair *repair, int *n)
@@ -230,7 +234,8 @@ find_locks(const Repair *repair, int *n)
 	}
 	for (int i = 0; i < repair->nedges; i++)
 	{
-		if (!is_foreign(repair, repair->edges[i].dependent))
+		if (!repair->edges[i].is_foreign &&
+			!is_foreign(repair, repair->edges[i].dependent))
 			ids[(*n)++] = repair->edges[i].required;
 	}
 	*n = repair_sort_ids(ids, *n);
@@ -283,6 +288,29 @@ are_locked(const Repair *repair, const int64 *ids, int n)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * Locks the foreign dependencies, and reads all again.  What a foreign member
+ * requires is not locked.
+ */
+static void
+lock_foreign(Repair *repair)
+{
+	TqDependency *edges = palloc(sizeof(TqDependency) *
+								 Max(repair->nedges, 1));
+	int n = 0;
+
+	for (int i = 0; i < repair->nedges; i++)
+	{
+		if (repair->edges[i].is_foreign &&
+			!is_foreign(repair, repair->edges[i].dependent))
+			edges[n++] = repair->edges[i];
+	}
+	if (n == 0)
+		return;
+	tq_foreign_lock(edges, n);
+	repair_collect(repair);
 }
 
 /* ---- unique keys ---- */
@@ -559,7 +587,9 @@ find_unmet(Repair *repair, Member *member)
 			!tq_transition_never_pending(member->id, member->last.run_id + 1))
 			continue;
 		if (!is_again && !is_own &&
-			was_met(&edges[i], member->task.all_resolved))
+			(edges[i].is_foreign
+				 ? edges[i].is_settled
+				 : was_met(&edges[i], member->task.all_resolved)))
 			continue;
 		member->unmet[member->nunmet++] = edges[i].required;
 		if (!is_again)
@@ -725,10 +755,26 @@ write_deadlines(Repair *repair)
 					n);
 }
 
+/* Leaves the unmet foreign dependencies of a member to maintenance. */
+static void
+watch_foreign(Repair *repair, const Member *member)
+{
+	int n;
+	const TqDependency *edges = edges_of(repair, member->id, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (edges[i].is_foreign)
+			tq_timer_insert(TQ_TIMER_SETTLE, repair->now, &edges[i].required,
+							1);
+	}
+}
+
 /* Makes a member unscheduled again. */
 static void
-write_wait(Member *member, TimestampTz now)
+write_wait(Repair *repair, Member *member)
 {
+	TimestampTz now = repair->now;
 	TqTask *task = &member->task;
 
 	tq_failure_delete(task->id);
@@ -736,6 +782,7 @@ write_wait(Member *member, TimestampTz now)
 	tq_unscheduled_clear(task->id);
 	tq_unscheduled_insert(task->id, member->unmet, member->nunmet,
 						  task->all_resolved, member->last.run_id + 1);
+	watch_foreign(repair, member);
 	tq_count_unscheduled(task);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
@@ -760,7 +807,7 @@ write_repair(Repair *repair)
 		Member *member = &repair->members[i];
 
 		if (member->fate == FATE_WAIT)
-			write_wait(member, repair->now);
+			write_wait(repair, member);
 		else if (member->fate == FATE_RERUN ||
 				 (member->is_start && member->fate == FATE_STAYS))
 		{
@@ -818,6 +865,7 @@ repair_run(Repair *repair)
 	{
 		lock_more(repair, ids, n);
 		repair_collect(repair);
+		lock_foreign(repair);
 		lock_keys(repair); /* of what is new */
 	}
 	mark(repair);

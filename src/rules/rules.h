@@ -98,7 +98,7 @@ extern void tq_require_claim(const char *right, const char *queue,
 extern void tq_require_join(const char *scheduler_id, const char *queue,
 							bool cancels);
 extern bool tq_may_still_cancel(Oid creator, const TqGroup *group);
-extern bool tq_may_depend(int32 queue);
+extern bool tq_may_depend(int32 queue, bool *is_foreign);
 extern void tq_require_unique(void);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_get_to(const char *right, const TqSlug *slug,

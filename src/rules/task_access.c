@@ -501,17 +501,20 @@ tq_require_join(const char *scheduler_id, const char *queue, bool cancels)
  * Returns whether the caller may let a task depend on tasks of this queue: who
  * may create tasks in it, and who has the right to.  Without it a required task
  * is one that does not exist, so that no role learns by a dependency that it is
- * there, reads its result, or makes its report wait for a lock.
+ * there, or reads its result.  *is_foreign says that it may not create tasks in
+ * the queue: such a dependency is left to lifecycle/foreign_dependency.c.
  */
 bool
-tq_may_depend(int32 queue)
+tq_may_depend(int32 queue, bool *is_foreign)
 {
 	const char *name;
 
+	*is_foreign = false;
 	if (tq_access_is_unlimited())
 		return true;
 	name = tq_queue_name(queue);
-	return tq_access_meets(in_queue("depend", name)) || may_create_in(name);
+	*is_foreign = !may_create_in(name);
+	return !*is_foreign || tq_access_meets(in_queue("depend", name));
 }
 
 /*

@@ -283,7 +283,18 @@ CREATE TABLE tq_internal.dependency (
 	from_run smallint NOT NULL,		-- first run of the required task that can meet it
 	PRIMARY KEY (required, dependent)
 );
-COMMENT ON TABLE tq_internal.dependency IS 'dependencies; whether one is met follows from the runs of the required task';
+COMMENT ON TABLE tq_internal.dependency IS 'dependencies; whether one is met follows from the runs of the required task; dependent 0: the task has foreign ones';
+
+CREATE TABLE tq_internal.foreign_dependency (
+	required bigint NOT NULL,
+	dependent bigint NOT NULL,
+	from_run smallint NOT NULL,		-- as in dependency
+	all_resolved boolean NOT NULL,	-- what the dependent requires
+	settled boolean NOT NULL,		-- met, and no longer counted by the dependent
+	PRIMARY KEY (required, dependent)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.foreign_dependency IS 'dependencies on tasks of queues in which the creator may not create tasks; maintenance settles them';
+CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, dependent) WHERE NOT settled;
 
 CREATE TABLE tq_internal.claim_timer (
 	due timestamptz NOT NULL,
@@ -578,6 +589,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.run', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.run_detail', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.failure', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.foreign_dependency', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.claim_timer', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.timer', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.postponed', '');

@@ -1,7 +1,8 @@
 /*
  * dependency_table.c
- *	  Rows of tq_internal.dependency, tq_internal.unscheduled and
- *	  tq_internal.dependency_counter: dependencies and unscheduled tasks.
+ *	  Rows of tq_internal.dependency, tq_internal.foreign_dependency,
+ *	  tq_internal.unscheduled and tq_internal.dependency_counter: dependencies
+ *	  and unscheduled tasks.
  *
  * A row of dependency is met by the first run of the required task, counted
  * from from_run, that ends as the dependent requires.  It is written once,
@@ -13,8 +14,15 @@
  * not empty. Stripes that are left when a task is scheduled or resolved in
  * another way are meaningless and are deleted with the task.
  *
+ * A row of foreign_dependency says itself whether it is met: settled is set by
+ * the transaction that counts it down.  The row of dependency with dependent 0
+ * marks a required task that has such rows (lifecycle/foreign_dependency.c).  Its
+ * from_run is 0, or the number after that of a run that was canceled because what
+ * the task waited for had failed, so that its foreign dependents are, too.
+ *
  * Locks: the stripes of a task before its row of unscheduled; tasks in order
- * of their ids.
+ * of their ids.  Who settles foreign dependencies waits for none of these, and
+ * locks the rows of foreign_dependency before.
  */
 #include "postgres.h"
 
@@ -50,13 +58,18 @@ static TqStatement needed = TQ_STATEMENT(
 	" OR EXISTS (SELECT FROM " TQ_PENDING_OF(
 		"e.dependent") " AS p)"
 					   " OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = e.dependent AND r.state = 2)"
+					   " UNION SELECT x.task FROM unnest($1) AS x (task), LATERAL (SELECT max(r.run_id) AS completed"
+					   " FROM tq_internal.run r WHERE r.task = x.task AND r.state = 3 OFFSET 0) AS r"
+					   " WHERE EXISTS (SELECT FROM tq_internal.foreign_dependency f WHERE f.required = x.task"
+					   " AND NOT f.settled AND (f.all_resolved OR f.from_run <= r.completed))"
 					   " ORDER BY 1",
 	INT8ARRAYOID);
 
 /* Those of $1, and what depends on them, that is unscheduled or unsuccessful. */
 static TqStatement downstream = TQ_STATEMENT(
 	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT e.dependent FROM s"
-	" CROSS JOIN LATERAL (SELECT d.dependent FROM tq_internal.dependency d WHERE d.required = s.task OFFSET 0) AS e"
+	" CROSS JOIN LATERAL (SELECT d.dependent FROM tq_internal.dependency d WHERE d.required = s.task"
+	" UNION ALL SELECT f.dependent FROM tq_internal.foreign_dependency f WHERE f.required = s.task OFFSET 0) AS e"
 	" WHERE EXISTS (SELECT FROM tq_internal.failure f WHERE f.task = e.dependent)"
 	" OR EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = e.dependent))"
 	" SELECT task FROM s ORDER BY 1",
@@ -86,16 +99,22 @@ static TqStatement doomed = TQ_STATEMENT(
 	INT8ARRAYOID, INT8ARRAYOID);
 
 static TqStatement edges_to = TQ_STATEMENT(
-	"SELECT e.required, e.dependent, e.from_run FROM unnest($1) AS x (task)"
+	"SELECT e.required, e.dependent, e.from_run, e.is_foreign, e.settled FROM unnest($1) AS x (task)"
 	" CROSS JOIN LATERAL (SELECT t.dependencies FROM tq_internal.task t WHERE t.id = x.task OFFSET 0) AS t"
 	" CROSS JOIN LATERAL unnest(t.dependencies) AS d (slug)"
 	" CROSS JOIN LATERAL (SELECT r.id FROM tq_internal.task r WHERE r.task_id = d.slug OFFSET 0) AS r"
-	" JOIN tq_internal.dependency e ON e.required = r.id AND e.dependent = x.task"
+	" CROSS JOIN LATERAL (SELECT d.*, false AS is_foreign, false AS settled FROM tq_internal.dependency d"
+	" WHERE d.required = r.id AND d.dependent = x.task"
+	" UNION ALL SELECT f.required, f.dependent, f.from_run, true, f.settled FROM tq_internal.foreign_dependency f"
+	" WHERE f.required = r.id AND f.dependent = x.task OFFSET 0) AS e"
 	" ORDER BY e.dependent, e.required",
 	INT8ARRAYOID);
 
 static TqStatement set_from_run = TQ_STATEMENT(
-	"UPDATE tq_internal.dependency e SET from_run = x.from_run FROM unnest($1, $2, $3) AS x (required, dependent, from_run)"
+	"WITH f AS (UPDATE tq_internal.foreign_dependency f SET from_run = x.from_run, settled = false"
+	" FROM unnest($1, $2, $3) AS x (required, dependent, from_run)"
+	" WHERE f.required = x.required AND f.dependent = x.dependent)"
+	" UPDATE tq_internal.dependency e SET from_run = x.from_run FROM unnest($1, $2, $3) AS x (required, dependent, from_run)"
 	" WHERE e.required = x.required AND e.dependent = x.dependent AND e.from_run <> x.from_run",
 	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID);
 
@@ -146,6 +165,86 @@ static TqStatement touch_unscheduled = TQ_STATEMENT(
 static TqStatement delete_unscheduled =
 	TQ_STATEMENT("DELETE FROM tq_internal.unscheduled WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
+
+static TqStatement foreign_insert = TQ_STATEMENT(
+	"INSERT INTO tq_internal.foreign_dependency (required, dependent, from_run, all_resolved, settled)"
+	" SELECT x.required, x.dependent, x.from_run, $5, x.settled <> 0"
+	" FROM unnest($1, $2, $3, $4) AS x (required, dependent, from_run, settled)",
+	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, BOOLOID);
+
+static TqStatement foreign_lock = TQ_STATEMENT(
+	"SELECT FROM tq_internal.foreign_dependency f JOIN unnest($1, $2) AS x (required, dependent)"
+	" ON f.required = x.required AND f.dependent = x.dependent"
+	" ORDER BY f.dependent, f.required FOR UPDATE OF f",
+	INT8ARRAYOID, INT8ARRAYOID);
+
+static TqStatement foreign_marked = TQ_STATEMENT(
+	"SELECT from_run::bigint FROM tq_internal.dependency WHERE required = $1 AND dependent = 0",
+	INT8OID);
+
+static TqStatement foreign_mark = TQ_STATEMENT(
+	"INSERT INTO tq_internal.dependency (required, dependent, from_run) VALUES ($1, 0, 0)"
+	" ON CONFLICT DO NOTHING",
+	INT8OID);
+
+static TqStatement foreign_doom = TQ_STATEMENT(
+	"UPDATE tq_internal.dependency e SET from_run = x.run_id + 1 FROM unnest($1, $2) AS x (task, run_id)"
+	" WHERE e.required = x.task AND e.dependent = 0",
+	INT8ARRAYOID, INT4ARRAYOID);
+
+/* The dependencies on $1 that are not settled. */
+#define FOREIGN_OF_X(joined)                                                  \
+	" FROM tq_internal.foreign_dependency f" joined                           \
+	" WHERE f.required = $1 AND NOT f.settled"
+
+#define WAITING " JOIN tq_internal.unscheduled u ON u.task = f.dependent"
+#define IDLE                                                                  \
+	" AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = f.dependent)"
+
+/* By the last run of $1 that counts as completed, $2, and the last final one. */
+#define IS_MET                                                                \
+	" AND (f.from_run <= $2 OR (f.all_resolved AND f.from_run <= $3))"
+#define IS_DOOMED                                                             \
+	" AND NOT f.all_resolved AND f.from_run > $2 AND f.from_run <= $3"
+#define OF_MET INT8OID, INT4OID, INT4OID
+
+static TqStatement foreign_waiting =
+	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X(WAITING) IS_MET
+				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
+				 OF_MET, INT4OID);
+
+static TqStatement foreign_doomed =
+	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X(WAITING) IS_DOOMED
+				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
+				 OF_MET, INT4OID);
+
+static TqStatement foreign_idle =
+	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X("") IS_MET IDLE
+				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
+				 OF_MET, INT4OID);
+
+static TqStatement foreign_is_met =
+	TQ_STATEMENT("SELECT" FOREIGN_OF_X("") IS_MET " LIMIT 1", OF_MET);
+
+static TqStatement foreign_settle =
+	TQ_STATEMENT("UPDATE tq_internal.foreign_dependency f SET settled = true"
+				 " WHERE f.required = $1 AND f.dependent = ANY ($2)",
+				 INT8OID, INT8ARRAYOID);
+
+static TqStatement foreign_settle_idle =
+	TQ_STATEMENT("UPDATE tq_internal.foreign_dependency f SET settled = true"
+				 " WHERE f.required = $1 AND f.dependent = ANY ($2)" IDLE,
+				 INT8OID, INT8ARRAYOID);
+
+static TqStatement foreign_stripes = TQ_STATEMENT(
+	"SELECT u.task, CASE WHEN u.stripes = 0 THEN -1 ELSE $1 % u.stripes END::int"
+	" FROM tq_internal.unscheduled u WHERE u.task = ANY ($2) ORDER BY u.task",
+	INT8OID, INT8ARRAYOID);
+
+static TqStatement foreign_delete = TQ_STATEMENT(
+	"DELETE FROM tq_internal.foreign_dependency f USING (SELECT d.dependent FROM tq_internal.foreign_dependency d"
+	" WHERE d.required = $1 LIMIT $2) AS x WHERE f.required = $1 AND f.dependent = x.dependent",
+	INT8OID, INT4OID);
 
 static TqRelation dependency_table = TQ_RELATION("dependency");
 static TqRelation dependency_by_key = TQ_RELATION("dependency_pkey");
@@ -274,10 +373,10 @@ tq_compare_unscheduled(const void *a, const void *b)
 /*
  * Returns the unscheduled tasks that have a dependency met by these
  * resolutions, in order of id and stripe, each with the number of dependencies
- * that are met now and were not before.
+ * that are met now and were not before.  Sets is_marked of the resolutions.
  */
 TqUnscheduled *
-tq_dependencies_met(const TqMet *met, int n, int *found)
+tq_dependencies_met(TqMet *met, int n, int *found)
 {
 	Lookup lookup = {.dependencies = tq_scan_open(&dependency_table,
 												  &dependency_by_key, 1,
@@ -302,11 +401,15 @@ tq_dependencies_met(const TqMet *met, int n, int *found)
 			int64 dependent = tq_row_int64(dependency,
 										   Anum_dependency_dependent);
 
-			if (tq_scan_find(lookup.unscheduled, Int64GetDatum(dependent), 0,
-							 0) &&
-				is_met_now(&met[i],
-						   tq_row_bool(row, Anum_unscheduled_all_resolved),
-						   tq_row_int16(dependency, Anum_dependency_from_run)))
+			if (dependent == 0)
+				met[i].is_marked = true;
+			else if (tq_scan_find(lookup.unscheduled, Int64GetDatum(dependent),
+								  0, 0) &&
+					 is_met_now(&met[i],
+								tq_row_bool(row,
+											Anum_unscheduled_all_resolved),
+								tq_row_int16(dependency,
+											 Anum_dependency_from_run)))
 				add_waiting(&lookup, dependent,
 							stripe_of(met[i].required,
 									  tq_row_int16(row,
@@ -511,7 +614,10 @@ read_edge(TupleTableSlot *slot, void *edge)
 {
 	*(TqDependency *) edge = (TqDependency){.required = tq_row_int64(slot, 1),
 											.dependent = tq_row_int64(slot, 2),
-											.from_run = tq_row_int16(slot, 3)};
+											.from_run = tq_row_int16(slot, 3),
+											.is_foreign = tq_row_bool(slot, 4),
+											.is_settled = tq_row_bool(slot,
+																	  5)};
 }
 
 /* Returns the dependencies of these tasks, by dependent and required task. */
@@ -680,4 +786,157 @@ tq_dependencies_needed(const int64 *required, int n, int *found)
 {
 	return tq_spi_run_ids(&needed, TQ_VALUES(tq_array_int64(required, n)),
 						  found);
+}
+
+/*
+ * ---- foreign dependencies: who calls, lifecycle/foreign_dependency.c says ----
+ */
+
+/* Inserts foreign dependencies of a new task. */
+void
+tq_foreign_insert(const TqDependency *edges, int n, bool all_resolved)
+{
+	Datum values[5];
+
+	if (n == 0)
+		return;
+	TQ_COLUMN(edges, n, int64, tq_array_int64, required, values[0]);
+	TQ_COLUMN(edges, n, int64, tq_array_int64, dependent, values[1]);
+	TQ_COLUMN(edges, n, int32, tq_array_int32, from_run, values[2]);
+	TQ_COLUMN(edges, n, int32, tq_array_int32, is_settled, values[3]);
+	values[4] = BoolGetDatum(all_resolved);
+	tq_spi_run(&foreign_insert, values, NULL);
+}
+
+/* Locks the foreign ones of these dependencies; waits for other sessions. */
+void
+tq_foreign_lock(const TqDependency *edges, int n)
+{
+	Datum values[2];
+
+	TQ_COLUMN(edges, n, int64, tq_array_int64, required, values[0]);
+	TQ_COLUMN(edges, n, int64, tq_array_int64, dependent, values[1]);
+	tq_spi_run(&foreign_lock, values, NULL);
+	tq_spi_free_result();
+}
+
+/* Returns from_run of the mark of a required task; -1 if it has none. */
+int
+tq_foreign_marked(int64 required)
+{
+	return (int) tq_spi_run_int64(&foreign_marked,
+								  TQ_VALUES(Int64GetDatum(required)), -1);
+}
+
+/* Marks a required task, which the caller has locked. */
+void
+tq_foreign_mark(int64 required)
+{
+	tq_spi_run(&foreign_mark, TQ_VALUES(Int64GetDatum(required)), NULL);
+}
+
+/*
+ * Notes in the marks of the tasks of these runs that what they waited for has
+ * failed, so that their foreign dependents are canceled, too.
+ */
+void
+tq_foreign_doom(const TqRun *runs, int n)
+{
+	Datum values[2];
+
+	if (n == 0)
+		return;
+	TQ_COLUMN(runs, n, int64, tq_array_int64, task, values[0]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[1]);
+	tq_spi_run(&foreign_doom, values, NULL);
+}
+
+static void
+read_stripe(TupleTableSlot *slot, void *waiting)
+{
+	*(TqUnscheduled *) waiting = (TqUnscheduled){.task = tq_row_int64(slot, 1),
+												 .stripe = tq_row_int32(slot,
+																		2),
+												 .unmet = 1};
+}
+
+#define MET_VALUES(met)                                                       \
+	Int64GetDatum((met)->required), Int32GetDatum((met)->completed),          \
+		Int32GetDatum((met)->final)
+
+/*
+ * Settles up to max dependencies that are met and whose dependents are
+ * unscheduled, and returns those, locked, to be counted down by the caller.
+ * Skips what another session has locked; *taken is how many were looked at.
+ */
+TqUnscheduled *
+tq_foreign_take(const TqForeignMet *met, int max, int *taken, int *found)
+{
+	int64 *ids = tq_spi_run_ids(&foreign_waiting,
+								TQ_VALUES(MET_VALUES(met), Int32GetDatum(max)),
+								taken);
+	TqUnscheduled *locked;
+	Datum values[2] = {Int64GetDatum(met->required)};
+	int n;
+
+	*found = 0;
+	if (*taken == 0)
+		return NULL;
+	locked = tq_unscheduled_try_lock(ids, *taken, &n);
+	for (int i = 0; i < n; i++)
+		ids[i] = locked[i].task;
+	values[1] = tq_array_int64(ids, n);
+	tq_spi_run(&foreign_settle, values, NULL);
+	return tq_spi_read_all(&foreign_stripes, values, read_stripe,
+						   sizeof(TqUnscheduled), found);
+}
+
+/*
+ * Settles up to max dependencies that are met and whose dependents are not
+ * unscheduled; returns how many were looked at.  A repair that makes a dependent
+ * unscheduled again has its dependencies locked: the second statement sees it.
+ */
+int
+tq_foreign_take_idle(const TqForeignMet *met, int max)
+{
+	int n;
+	int64 *ids = tq_spi_run_ids(&foreign_idle,
+								TQ_VALUES(MET_VALUES(met), Int32GetDatum(max)),
+								&n);
+
+	if (n > 0)
+		tq_spi_run(&foreign_settle_idle,
+				   TQ_VALUES(Int64GetDatum(met->required),
+							 tq_array_int64(ids, n)),
+				   NULL);
+	return n;
+}
+
+/*
+ * Locks and returns up to max unscheduled dependents that wait for the completion
+ * of a task whose last run has failed; skips what another session has locked.
+ */
+int64 *
+tq_foreign_take_doomed(const TqForeignMet *met, int max, int *found)
+{
+	return tq_spi_run_ids(&foreign_doomed,
+						  TQ_VALUES(MET_VALUES(met), Int32GetDatum(max)),
+						  found);
+}
+
+/* Returns whether a dependency is met that is not settled. */
+bool
+tq_foreign_is_met(const TqForeignMet *met)
+{
+	return tq_spi_exists(&foreign_is_met, TQ_VALUES(MET_VALUES(met)));
+}
+
+/* Deletes up to max dependencies on a task that is gone; returns how many. */
+int64
+tq_foreign_delete(int64 required, int max)
+{
+	return (int64) tq_spi_run(&foreign_delete,
+							  TQ_VALUES(Int64GetDatum(required),
+										Int32GetDatum(max)),
+							  NULL);
 }

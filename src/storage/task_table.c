@@ -33,8 +33,9 @@ static TqStatement ids_of_group = TQ_STATEMENT(
 	INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
 
 static TqStatement ids_dependent = TQ_STATEMENT(
-	"SELECT t.id FROM tq_internal.dependency e JOIN tq_internal.task t ON t.id = e.dependent"
-	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id > $3"
+	"SELECT t.id FROM (SELECT e.dependent FROM tq_internal.dependency e WHERE e.required = $1"
+	" UNION ALL SELECT f.dependent FROM tq_internal.foreign_dependency f WHERE f.required = $1) AS e"
+	" JOIN tq_internal.task t ON t.id = e.dependent WHERE t.expires > $2 AND t.task_id > $3"
 	" ORDER BY t.task_id LIMIT $4",
 	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
 
@@ -80,11 +81,17 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" k AS (DELETE FROM tq_internal.task_key WHERE task = ANY ($1)),"
 	" g AS (INSERT INTO tq_internal.timer (due, kind, tasks) SELECT tq_internal.clock_now(), 7, array_agg(task)" /* TQ_TIMER_GATE */
 	" FROM tq_internal.gate_member WHERE task = ANY ($1) HAVING count(*) > 0),"
+	" s AS (INSERT INTO tq_internal.timer (due, kind, tasks) SELECT tq_internal.clock_now(), 9, array_agg(x.task)" /* TQ_TIMER_SETTLE */
+	" FROM unnest($1) AS x (task) WHERE EXISTS (SELECT FROM tq_internal.foreign_dependency f WHERE f.required = x.task)"
+	" HAVING count(*) > 0),"
 	" e AS (DELETE FROM tq_internal.dependency WHERE required = ANY ($1)),"
-	" f AS (DELETE FROM tq_internal.dependency USING (SELECT t.id AS required, gone.id AS dependent"
+	" x AS (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
-	" JOIN tq_internal.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)) AS x"
-	" WHERE dependency.required = x.required AND dependency.dependent = x.dependent)"
+	" JOIN tq_internal.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)),"
+	" f AS (DELETE FROM tq_internal.dependency USING x"
+	" WHERE dependency.required = x.required AND dependency.dependent = x.dependent),"
+	" n AS (DELETE FROM tq_internal.foreign_dependency f USING x"
+	" WHERE f.required = x.required AND f.dependent = x.dependent)"
 	" SELECT count(*) FROM gone",
 	INT8ARRAYOID);
 

@@ -484,7 +484,7 @@ typedef struct TqScanPosition
 		DT_NOBEGIN, 0                                                         \
 	}
 
-#define TQ_TIMERS 9 /* kinds of timers */
+#define TQ_TIMERS 10 /* kinds of timers */
 
 /* Positions up to which nothing is left to be processed (maintenance.c). */
 typedef struct TqScanPositions
@@ -514,7 +514,8 @@ typedef enum TqTimer
 	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled; of a
 								 * resolved task: of its dependents */
 	TQ_TIMER_GATE = 7,          /* the gates of the task; lifecycle/gate.c */
-	TQ_TIMER_CALLBACK = 8       /* of groups; names callbacks, not tasks */
+	TQ_TIMER_CALLBACK = 8,      /* of groups; names callbacks, not tasks */
+	TQ_TIMER_SETTLE = 9         /* foreign dependents of the task */
 } TqTimer;
 
 /* When to check which task. */
@@ -576,6 +577,7 @@ typedef struct TqMet
 {
 	int64 required;
 	bool completed;         /* the run that ends now counts as completed */
+	bool is_marked;         /* set if the task has foreign dependents */
 	int previous_completed; /* last earlier run that did, or -1 */
 	int previous_final;     /* last earlier run that was final, or -1 */
 } TqMet;
@@ -594,12 +596,22 @@ typedef struct TqDependency
 	int64 required;
 	int64 dependent;
 	int from_run;
+	bool is_foreign; /* in foreign_dependency */
+	bool is_settled; /* of a foreign one */
 } TqDependency;
+
+/* Which foreign dependencies on a task its runs have met. */
+typedef struct TqForeignMet
+{
+	int64 required;
+	int completed; /* last final run that counts as completed, or -1 */
+	int final;     /* last final run, or -1 */
+} TqForeignMet;
 
 extern void tq_dependencies_insert(int64 dependent, const int64 *required,
 								   const int32 *from_run, int n);
 extern void tq_dependencies_exist(const int64 *tasks, int n, bool *exist);
-extern TqUnscheduled *tq_dependencies_met(const TqMet *met, int n, int *found);
+extern TqUnscheduled *tq_dependencies_met(TqMet *met, int n, int *found);
 extern int64 *tq_dependencies_unscheduled(const int64 *tasks, int n,
 										  int *found);
 extern int64 *tq_dependencies_dependents(const int64 *tasks, int n,
@@ -615,6 +627,19 @@ extern int64 *tq_dependencies_doomed(const int64 *tasks, int n,
 									 int *found);
 extern TqDependency *tq_dependencies_of(const int64 *tasks, int n, int *found);
 extern void tq_dependencies_set_from_run(const TqDependency *edges, int n);
+extern void tq_foreign_insert(const TqDependency *edges, int n,
+							  bool all_resolved);
+extern void tq_foreign_lock(const TqDependency *edges, int n);
+extern int tq_foreign_marked(int64 required);
+extern void tq_foreign_mark(int64 required);
+extern void tq_foreign_doom(const TqRun *runs, int n);
+extern TqUnscheduled *tq_foreign_take(const TqForeignMet *met, int max,
+									  int *taken, int *found);
+extern int tq_foreign_take_idle(const TqForeignMet *met, int max);
+extern int64 *tq_foreign_take_doomed(const TqForeignMet *met, int max,
+									 int *found);
+extern bool tq_foreign_is_met(const TqForeignMet *met);
+extern int64 tq_foreign_delete(int64 required, int max);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
 								  bool all_resolved, int next_run);
 extern void tq_unscheduled_count_up(int64 task, const int64 *unmet, int n);

@@ -79,7 +79,7 @@ SELECT is((SELECT count(*) FROM tq_internal.dependency WHERE dependent NOT IN (S
 RESET tq.clock_offset;
 
 -- upkeep names its steps
-SELECT is((SELECT string_agg(step, ',' ORDER BY step) FROM tq.upkeep() WHERE step <> ALL ('{publish,deadline,total-timeout,run-timeout,pending-timeout,claim-expired,delayed,admit,reorder,cancel,callback,postponed,retain,sweep,expired}')), NULL, '8.4 upkeep: no steps but those of the specification');
+SELECT is((SELECT string_agg(step, ',' ORDER BY step) FROM tq.upkeep() WHERE step <> ALL ('{publish,deadline,total-timeout,run-timeout,pending-timeout,claim-expired,delayed,admit,reorder,cancel,settle,callback,postponed,retain,sweep,expired}')), NULL, '8.4 upkeep: no steps but those of the specification');
 
 -- worker info: 30 minutes after it expires, unless in quarantine; groups: 4.5
 SELECT pg_temp.claims('test/workers', 1, w) FROM unnest('{old,bad}'::text[]) AS w;
