@@ -201,6 +201,8 @@ enum
 	COLUMN_FIRST_CREATED,
 	COLUMN_LAST_RESOLVED,
 	COLUMN_DONE,
+	COLUMN_BLOCKED,
+	COLUMN_BLOCKED_BY,
 	COLUMNS
 };
 
@@ -255,6 +257,22 @@ fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
 	tq_set_time(values, nulls, COLUMN_LAST_RESOLVED, progress->last_resolved);
 }
 
+/* Fills in whether a group is blocked; what has unresolved tasks that run is not. */
+static void
+fill_block(const TqGroup *group, const TqProgress *progress, Datum *values,
+		   bool *nulls)
+{
+	TqBlock block = {.is_known = true};
+
+	if (tq_group_only_waits(progress))
+		tq_group_block(group, &block);
+	nulls[COLUMN_BLOCKED] = !block.is_known;
+	values[COLUMN_BLOCKED] = BoolGetDatum(block.blocked);
+	nulls[COLUMN_BLOCKED_BY] = block.by == NULL;
+	if (block.by != NULL)
+		values[COLUMN_BLOCKED_BY] = PointerGetDatum(tq_spi_keep(block.by));
+}
+
 static Datum
 group_progress(FunctionCallInfo fcinfo, bool is_checked)
 {
@@ -272,9 +290,14 @@ group_progress(FunctionCallInfo fcinfo, bool is_checked)
 		tq_require_group_list(slug);
 	tq_group_get(slug, &group);
 	tq_group_count(&group, &progress);
-	nulls[COLUMN_DONE] = !is_checked; /* a view has many groups */
+	/* A view has many groups. */
+	nulls[COLUMN_DONE] = nulls[COLUMN_BLOCKED] = nulls[COLUMN_BLOCKED_BY] =
+		!is_checked;
 	if (is_checked)
+	{
 		values[COLUMN_DONE] = Float8GetDatum(share_done(&group, &progress));
+		fill_block(&group, &progress, values, nulls);
+	}
 	tq_call_end();
 	fill_progress(&progress, values, nulls);
 	PG_RETURN_DATUM(HeapTupleGetDatum(

@@ -12,6 +12,11 @@
  * that task is resolved, it looks for the next one in the order of task ids, so
  * that it is woken a few times only, however many tasks there are, and looks at
  * each of them about once.
+ *
+ * No commit wakes a session because what it waits for has become blocked: that a
+ * failure elsewhere lets an unscheduled task never start.  So the session looks
+ * each second while there is an unscheduled task, and less often if to look
+ * takes long.
  */
 #include "postgres.h"
 
@@ -22,6 +27,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "../core/names.h"
 #include "../core/state.h"
 #include "api.h"
 
@@ -31,6 +37,8 @@ PG_FUNCTION_INFO_V1(tq_wait_for_task);
 PG_FUNCTION_INFO_V1(tq_wait_for_task_group);
 
 #define WAIT_MAX_MS (3600 * 1000)
+#define BLOCK_MS 1000  /* between two looks whether it is blocked, at least */
+#define BLOCK_SHARE 10 /* of the time goes into these looks, at most: 1/10 */
 
 /* ---- what is waited for ---- */
 
@@ -48,12 +56,13 @@ typedef struct Awaited
 	bool (*find)(struct Awaited *awaited);
 	bool (*is_over)(struct Awaited *awaited);
 	bool is_for_work;
-	const char *queue; /* NULL: several queues, or a task or group */
-	TqQueueSet *set;   /* NULL: one queue, or a task or group */
-	TqSlug id;         /* of the task or group */
-	TqMember member;   /* the task, or an unresolved task of the group */
-	TqSetLists lists;  /* of the wait queue */
-	int64 recheck_ms;  /* when to look without a wake-up; 0: seldom */
+	const char *queue;  /* NULL: several queues, or a task or group */
+	TqQueueSet *set;    /* NULL: one queue, or a task or group */
+	TqSlug id;          /* of the task or group */
+	TqMember member;    /* the task, or an unresolved task of the group */
+	TqSetLists lists;   /* of the wait queue */
+	int64 recheck_ms;   /* when to look without a wake-up; 0: seldom */
+	const char *result; /* how the wait for a task or group has ended */
 } Awaited;
 
 static void
@@ -146,6 +155,27 @@ is_set_over(Awaited *awaited)
 		   is_set_claimable(awaited);
 }
 
+/*
+ * Returns whether what is waited for can never start; otherwise has the session
+ * look again.  group is NULL for a task.
+ */
+static bool
+wait_is_blocked(Awaited *awaited, const TqGroup *group)
+{
+	TimestampTz began = tq_clock_real_now();
+	TqBlock block = {0};
+
+	if (group != NULL)
+		tq_group_block(group, &block);
+	else
+		tq_task_block(awaited->member.id, &block);
+	awaited->recheck_ms = Max(BLOCK_MS, (tq_clock_real_now() - began) / 1000 *
+											BLOCK_SHARE);
+	if (block.blocked)
+		awaited->result = "blocked";
+	return block.blocked;
+}
+
 /* Returns whether the task is resolved, or has been deleted meanwhile. */
 static bool
 wait_is_resolved(Awaited *awaited)
@@ -160,12 +190,19 @@ static bool
 wait_find_task(Awaited *awaited)
 {
 	TqTask task;
+	TqRun last;
 
-	if (!tq_task_find(&awaited->id, &task))
+	if (!tq_task_find(&awaited->id, &task) || !tq_run_peek(task.id, &last))
 		tq_error_missing_task(&awaited->id);
 	awaited->member.id = task.id;
+	awaited->recheck_ms = 0;
 	set_list(awaited, tq_wait_number_of_task(task.id));
-	return wait_is_resolved(awaited);
+	if (last.state == TQ_STATE_UNSCHEDULED)
+		return wait_is_blocked(awaited, NULL);
+	if (!tq_state_is_resolved(last.state))
+		return false;
+	awaited->result = tq_state_name(last.state);
+	return true;
 }
 
 /* Looks from the present member on, and then from the first. */
@@ -173,6 +210,7 @@ static bool
 wait_find_unresolved(Awaited *awaited)
 {
 	static const TqSlug lowest = {{0}};
+	TqProgress progress;
 	TqGroup group;
 
 	tq_group_get(&awaited->id, &group);
@@ -180,10 +218,17 @@ wait_find_unresolved(Awaited *awaited)
 	{
 		awaited->member.task_id = lowest;
 		if (!tq_group_first_unresolved(&group, &awaited->member))
+		{
+			tq_group_count(&group, &progress);
+			awaited->result = tq_group_outcome(&progress);
 			return true;
+		}
 	}
+	tq_group_count(&group, &progress);
 	set_list(awaited, tq_wait_number_of_task(awaited->member.id));
-	return false;
+	awaited->recheck_ms = progress.count[TQ_STATE_UNSCHEDULED] > 0 ? BLOCK_MS
+																   : 0;
+	return tq_group_only_waits(&progress) && wait_is_blocked(awaited, &group);
 }
 
 /* ---- the procedures ---- */
@@ -265,6 +310,23 @@ wait_api_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
 		elog(ERROR, "SPI_finish failed");
 }
 
+/* Waits for a task or a group; returns the row of the argument "result". */
+static Datum
+wait_api_end(FunctionCallInfo fcinfo, Awaited *awaited)
+{
+	TupleDesc desc;
+	Datum result;
+	bool isnull = false;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	desc = BlessTupleDesc(desc);
+	wait_api_for(fcinfo, awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	result = CStringGetTextDatum(awaited->result != NULL ? awaited->result
+														 : "unresolved");
+	return HeapTupleGetDatum(heap_form_tuple(desc, &result, &isnull));
+}
+
 #define WORK_HINT                                                             \
 	"Call it outside of a transaction block, or use tq.claim_work() with wait."
 
@@ -314,9 +376,10 @@ tq_wait_for_work_of_queues(PG_FUNCTION_ARGS)
 }
 
 /*
- * CALL wait_for_task(task_id slugid, wait interval 0..1 hour): returns when the
- * task is resolved, or the time is over.  Raises TQ404 if there is no such
- * task, or no longer.
+ * CALL wait_for_task(task_id slugid, wait interval 0..1 hour, result text):
+ * returns when the task is resolved, or can never start, or the time is over;
+ * result is its state, "blocked" or "unresolved".  Raises TQ404 if there is no
+ * such task, or no longer.
  */
 Datum
 tq_wait_for_task(PG_FUNCTION_ARGS)
@@ -331,14 +394,14 @@ tq_wait_for_task(PG_FUNCTION_ARGS)
 		.is_over = wait_is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_id")};
 
-	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
-	return (Datum) 0;
+	return wait_api_end(fcinfo, &awaited);
 }
 
 /*
- * CALL wait_for_task_group(task_group_id slugid, wait interval 0..1 hour):
- * returns when no task of the group is unresolved, or the time is over.  Raises
- * TQ404 if there is no such group.
+ * CALL wait_for_task_group(task_group_id slugid, wait interval 0..1 hour, result
+ * text): returns when no task of the group is unresolved, or what is can never
+ * start, or the time is over; result is its outcome, "blocked" or "unresolved".
+ * Raises TQ404 if there is no such group.
  */
 Datum
 tq_wait_for_task_group(PG_FUNCTION_ARGS)
@@ -353,6 +416,5 @@ tq_wait_for_task_group(PG_FUNCTION_ARGS)
 		.is_over = wait_is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_group_id")};
 
-	wait_api_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
-	return (Datum) 0;
+	return wait_api_end(fcinfo, &awaited);
 }

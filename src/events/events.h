@@ -156,6 +156,7 @@ typedef struct TqProgress
 
 extern int64 tq_group_bad_key(TimestampTz resolved, TqResolved reason);
 extern void tq_group_count(const TqGroup *group, TqProgress *progress);
+extern bool tq_group_only_waits(const TqProgress *progress);
 extern bool tq_group_exceeds(const TqGroup *group, int tasks);
 extern void tq_group_count_again(int64 id);
 extern const char *tq_group_outcome(const TqProgress *progress);

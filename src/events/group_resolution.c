@@ -194,6 +194,16 @@ tq_group_exceeds(const TqGroup *group, int tasks)
 	return found > tasks;
 }
 
+/* Returns whether all unresolved tasks of a group are unscheduled. */
+bool
+tq_group_only_waits(const TqProgress *progress)
+{
+	return progress->count[TQ_STATE_UNSCHEDULED] > 0 &&
+		   progress->count[TQ_STATE_PENDING] +
+				   progress->count[TQ_STATE_RUNNING] + progress->delayed ==
+			   0;
+}
+
 /*
  * Returns how a group ended, by its first unsuccessful task, or NULL while it
  * has unresolved tasks.

@@ -349,7 +349,7 @@ COMMENT ON FUNCTION tq.cancel_group_callbacks(tq.slugid, tq.slugid) IS
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
-COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
+COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, its outcome, and whether it is blocked';
 
 -- ---------------------------------------------------------------------------
 -- Workers
@@ -392,13 +392,13 @@ CREATE PROCEDURE tq.wait_for_work(task_queue_ids text[], wait interval DEFAULT '
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work_of_queues' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'sleep until a task of any of these queues, or patterns like app/*, can be claimed; the rest as for one queue';
 
-CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes')
+CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes', INOUT result text DEFAULT NULL)
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;
-COMMENT ON PROCEDURE tq.wait_for_task(tq.slugid, interval) IS 'wait until a task is resolved, without holding a snapshot; returns then or when the time is over';
+COMMENT ON PROCEDURE tq.wait_for_task(tq.slugid, interval, text) IS 'wait until a task is resolved, without holding a snapshot; result is its state, blocked if it can never start, or unresolved when the time is over';
 
-CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval DEFAULT '5 minutes')
+CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval DEFAULT '5 minutes', INOUT result text DEFAULT NULL)
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
-COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval) IS 'wait until no task of a group is unresolved, without holding a snapshot; returns then or when the time is over';
+COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval, text) IS 'wait until no task of a group is unresolved, without holding a snapshot; result is its outcome, blocked if what is left can never start, or unresolved when the time is over';
 
 CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL)
 	RETURNS SETOF tq.claim ROWS 1

@@ -174,6 +174,20 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.drawn_faults(tq_internal.drawn_task[]) IS 'the last failures of these tasks, with the first 1,000 characters of their errors';
 
+-- Tasks of other groups may still run; then what waits for them is not blocked.
+CREATE FUNCTION tq_internal.drawn_outcome(group_number bigint, task_group_id tq.slugid, tasks tq_internal.drawn_task[]) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	block tq_internal.block;
+BEGIN
+	IF NOT EXISTS (SELECT FROM unnest(tasks) AS t WHERE t.state IN (1, 2)) AND EXISTS (SELECT FROM unnest(tasks) AS t WHERE t.state = 0) THEN
+		block := tq_internal.block_of_group(group_number, task_group_id);
+	END IF;
+	RETURN CASE WHEN block.blocked THEN concat_ws(' by ', 'blocked', nullif(array_to_string(block.blocked_by, ', '), ''))
+		ELSE tq_internal.group_outcome(task_group_id) END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_outcome(bigint, tq.slugid, tq_internal.drawn_task[]) IS 'outcome of a group, or what blocks it; NULL while it may go on';
+
 -- ---- the functions ----
 --
 -- The clock is read after the rows, because a running run ends now.
@@ -235,7 +249,7 @@ DECLARE
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
 	RETURN tq_internal.draw_report(task_group_id::text, max,
-		(SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number), tq_internal.group_outcome(task_group_id),
+		(SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number), tq_internal.drawn_outcome(number, task_group_id, tasks),
 		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks),
 		tq_internal.clock_now());
 END

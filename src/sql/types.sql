@@ -183,7 +183,7 @@ COMMENT ON COLUMN tq.worker_run.credentials IS 'of a claimed run, as in tq.claim
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
-	outcome text, first_created timestamptz, last_resolved timestamptz, done float8);
+	outcome text, first_created timestamptz, last_resolved timestamptz, done float8, blocked bool, blocked_by text[]);
 COMMENT ON TYPE tq.progress IS 'row of group_progress(): the tasks of a group by state, and its outcome';
 COMMENT ON COLUMN tq.progress.tasks IS 'tasks of the group';
 COMMENT ON COLUMN tq.progress.unscheduled IS 'tasks that wait for others, or for schedule_task()';
@@ -198,6 +198,8 @@ COMMENT ON COLUMN tq.progress.outcome IS 'of the group as a whole';
 COMMENT ON COLUMN tq.progress.first_created IS 'when its first task was created';
 COMMENT ON COLUMN tq.progress.last_resolved IS 'when its last task was resolved';
 COMMENT ON COLUMN tq.progress.done IS 'share of its tasks that is done, from 0 to 1: the resolved ones, and of the running ones what report_progress() has reported';
+COMMENT ON COLUMN tq.progress.blocked IS 'whether nothing of it runs, is pending or delayed, and what is unscheduled can never start unless a task is run again or scheduled by hand; NULL: too many tasks to find out';
+COMMENT ON COLUMN tq.progress.blocked_by IS 'tasks that block it, which failed or were deleted: up to ten that the caller may see; NULL: it is not blocked';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';

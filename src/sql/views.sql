@@ -800,9 +800,6 @@ CREATE VIEW tq_internal.limited_task AS
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue JOIN tq_internal.queue_settings s ON s.queue = p.queue;
 COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queues with settings';
 
--- Why a task is where it is: each branch finds one reason, and what to do.  In
--- psql the rows have at most 120 columns: a reason has up to 14 characters, a
--- detail 50, an advice 49.
 CREATE FUNCTION tq_internal.may_see(task_id tq.slugid) RETURNS bool LANGUAGE sql STABLE
 	BEGIN ATOMIC
 		SELECT coalesce(bool_or(tq_internal.has_right('status', t.task_id::text, q.task_queue_id)), true)
@@ -810,6 +807,127 @@ CREATE FUNCTION tq_internal.may_see(task_id tq.slugid) RETURNS bool LANGUAGE sql
 	END;
 COMMENT ON FUNCTION tq_internal.may_see(tq.slugid) IS 'whether the caller may see the status of a task; true of one that does not exist';
 
+-- What unscheduled tasks wait for, at any depth.  OFFSET has each task looked up by its
+-- indexes, however many rows the planner expects.
+CREATE FUNCTION tq_internal.unscheduled_above(tasks bigint[], seen_only bool, max int) RETURNS SETOF bigint LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		WITH RECURSIVE w (task) AS (
+			SELECT unnest(tasks)
+			UNION
+			SELECT n.task FROM w CROSS JOIN LATERAL (SELECT u.task FROM tq_internal.task t
+					CROSS JOIN LATERAL unnest(t.dependencies) AS d (required)
+					JOIN tq_internal.task r ON r.task_id = d.required
+					JOIN tq_internal.unscheduled u ON u.task = r.id
+				WHERE t.id = w.task AND (NOT seen_only OR tq_internal.may_see(d.required)) OFFSET 0) AS n)
+		SELECT w.task FROM w LIMIT max;
+	END;
+COMMENT ON FUNCTION tq_internal.unscheduled_above(bigint[], bool, int) IS 'these tasks, and the unscheduled ones that they wait for at any depth, or those that the caller may see; at most so many';
+
+CREATE TYPE tq_internal.root_cause AS (dependent bigint, required tq.slugid, name text, state text, is_final bool);
+COMMENT ON TYPE tq_internal.root_cause IS 'what an unscheduled task waits for: the task itself, or one that is not unscheduled; state NULL: it was deleted; is_final: it never meets the dependency, unless it is run again';
+
+-- A dependency is met by a run from from_run on.  One on a task that was deleted may have
+-- been: the counter of the task says how many are not, and those of tasks that exist are known.
+CREATE FUNCTION tq_internal.root_causes(tasks bigint[]) RETURNS SETOF tq_internal.root_cause LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT w.task, n.required, n.name, n.state, n.state IS NULL OR n.state IN ('failed', 'exception')
+		FROM unnest(tasks) AS w (task)
+			JOIN tq_internal.unscheduled o ON o.task = w.task
+			CROSS JOIN LATERAL (SELECT CASE WHEN o.stripes = 0 THEN o.unmet
+				ELSE (SELECT sum(k.unmet) FROM tq_internal.dependency_counter k WHERE k.task = o.task) END AS unmet) AS k
+			CROSS JOIN LATERAL (
+				SELECT d.required, r.metadata ->> 'name' AS name, r.id IS NULL AS is_gone, u.task <> o.task AS is_above, count(r.id) OVER () AS known,
+					CASE WHEN u.task IS NOT NULL THEN 'unscheduled' WHEN f.task IS NOT NULL THEN tq_internal.state_name(l.state)
+						WHEN r.id IS NULL THEN NULL
+						WHEN l.state = 2 AND NOT EXISTS (SELECT FROM tq_internal.delayed y WHERE y.task = r.id) THEN 'running' ELSE 'pending' END AS state
+				FROM tq_internal.task t
+					CROSS JOIN LATERAL unnest(t.dependencies) AS d (required)
+					LEFT JOIN tq_internal.task r ON r.task_id = d.required
+					LEFT JOIN tq_internal.unscheduled u ON u.task = r.id
+					LEFT JOIN tq_internal.failure f ON f.task = r.id
+					LEFT JOIN tq_internal.dependency e ON e.required = r.id AND e.dependent = t.id
+					LEFT JOIN LATERAL (SELECT * FROM tq_internal.run l WHERE l.task = r.id ORDER BY l.task DESC, l.run_id DESC LIMIT 1) AS l ON true
+					LEFT JOIN tq_internal.policy y ON y.id = r.policy
+				WHERE t.id = w.task
+					AND NOT EXISTS (SELECT FROM tq_internal.run m WHERE m.task = r.id AND m.run_id >= e.from_run AND m.state = 3)
+					AND (f.task IS NULL OR NOT COALESCE(l.run_id >= e.from_run AND (t.all_resolved
+						OR (y.policy IS NOT NULL AND tq_internal.is_tolerated(y.policy, l.reason_resolved))), false))
+				OFFSET 0) AS n
+		WHERE n.is_above IS NOT TRUE AND (NOT n.is_gone OR k.unmet > n.known);
+	END;
+COMMENT ON FUNCTION tq_internal.root_causes(bigint[]) IS 'what these unscheduled tasks wait for that is not unscheduled itself';
+
+-- A task can never start if one that it waits for never ends as is required, or can never
+-- start.  One that waits for a call of schedule_task() can.
+CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
+COMMENT ON TYPE tq_internal.block IS 'whether none of some unscheduled tasks can ever start; NULL: they wait for too many to find out; and up to ten tasks that block them';
+
+CREATE FUNCTION tq_internal.block_of(tasks bigint[]) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	above bigint[];
+	causes tq_internal.root_cause[];
+	block tq_internal.block;
+BEGIN
+	IF cardinality(tasks) <= 20000 THEN
+		above := ARRAY(SELECT tq_internal.unscheduled_above(tasks, false, 20001));
+	END IF;
+	IF above IS NULL OR cardinality(above) > 20000 THEN
+		RETURN block;
+	END IF;
+	causes := ARRAY(SELECT c FROM tq_internal.root_causes(above) AS c WHERE c.is_final);
+	WITH RECURSIVE a AS MATERIALIZED (SELECT unnest(above) AS task), stuck (task) AS (
+		SELECT c.dependent FROM unnest(causes) AS c
+		UNION
+		SELECT n.dependent FROM stuck CROSS JOIN LATERAL (SELECT e.dependent, e.from_run FROM tq_internal.dependency e WHERE e.required = stuck.task OFFSET 0) AS n
+		WHERE CASE WHEN n.dependent IN (SELECT a.task FROM a) THEN	-- hashed
+			NOT EXISTS (SELECT FROM tq_internal.run m WHERE m.task = stuck.task AND m.run_id >= n.from_run AND m.state = 3) END)
+	SELECT NOT EXISTS (SELECT unnest(tasks) EXCEPT SELECT task FROM stuck) INTO block.blocked;
+	IF block.blocked THEN
+		block.blocked_by := ARRAY(SELECT c.required::text FROM (SELECT DISTINCT c.required FROM unnest(causes) AS c) AS c
+			WHERE tq_internal.may_see(c.required) ORDER BY 1 LIMIT 10);
+	END IF;
+	RETURN block;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.block_of(bigint[]) IS 'whether none of these unscheduled tasks can ever start, and what blocks them';
+
+CREATE FUNCTION tq_internal.block_of_group(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN tq_internal.block_of(ARRAY(SELECT u.task FROM tq_internal.members(group_number, task_group_id) AS m
+		JOIN tq_internal.unscheduled u ON u.task = m.id LIMIT 20001));
+END
+$$;
+COMMENT ON FUNCTION tq_internal.block_of_group(bigint, tq.slugid) IS 'the same of the unscheduled tasks of a group';
+
+-- Those that the task depends on itself have rows of their own.
+CREATE FUNCTION tq_internal.roots_of(task bigint) RETURNS TABLE (detail text, advice text) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	above bigint[] := ARRAY(SELECT tq_internal.unscheduled_above(ARRAY[task], true, 20001));
+BEGIN
+	IF cardinality(above) > 20000 THEN
+		RETURN QUERY SELECT 'it waits for more than 20000 unscheduled tasks', 'see tq.failure_overview';
+		RETURN;
+	END IF;
+	RETURN QUERY
+	WITH root AS MATERIALIZED (
+		SELECT c.required, c.name, c.state, bool_or(c.is_final) AS is_final, min(c.dependent) AS dependent
+		FROM tq_internal.root_causes(above) AS c GROUP BY c.required, c.name, c.state HAVING NOT bool_or(c.dependent = roots_of.task)
+	), seen AS MATERIALIZED (SELECT * FROM root r WHERE tq_internal.may_see(r.required))
+	(SELECT format('at the root: %s: %s', coalesce(tq_internal.shorten(s.name, 22), s.required::text), coalesce(s.state, 'deleted')),
+		CASE WHEN s.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', s.required)
+			WHEN s.state IS NULL THEN format('SELECT tq.schedule_task(%L)', (SELECT t.task_id FROM tq_internal.task t WHERE t.id = s.dependent))
+			WHEN s.state = 'unscheduled' THEN format('SELECT tq.schedule_task(%L)', s.required)
+			ELSE format('SELECT * FROM tq.why(%L)', s.required) END
+	FROM seen s ORDER BY s.is_final DESC, s.required LIMIT 10)
+	UNION ALL
+	SELECT format('in all %s tasks are at the root; 10 are shown', count(*)), 'see tq.failure_overview' FROM seen HAVING count(*) > 10;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.roots_of(bigint) IS 'what an unscheduled task waits for beyond what it depends on itself, for why()';
+
+-- Why a task is where it is: each branch finds one reason, and what to do.  In
+-- psql the rows have at most 120 columns: a reason has up to 14 characters, a
+-- detail 50, an advice 49.
 CREATE VIEW tq_internal.task_reason AS
 	SELECT c.task_id, 10 AS rank, 'unscheduled' AS reason,
 		CASE WHEN NOT s.seen THEN format('it depends on %s: not visible', o.required_task_id)
@@ -833,6 +951,9 @@ CREATE VIEW tq_internal.task_reason AS
 	SELECT c.task_id, 12, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
 	WHERE NOT EXISTS (SELECT FROM tq_internal.all_dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
+	UNION ALL
+	SELECT c.task_id, 13, 'unscheduled', r.detail, r.advice
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task CROSS JOIN LATERAL tq_internal.roots_of(u.task) AS r
 	UNION ALL
 	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', tq_internal.local_time(d.visible_at)), 'wait until then'
 	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task

@@ -619,6 +619,44 @@ tq_group_first_unresolved(const TqGroup *group, TqMember *member)
 	return tq_spi_read(&first_unresolved, values, group_read_member, member);
 }
 
+static TqStatement block_of_group = TQ_STATEMENT(
+	"SELECT b.blocked, b.blocked_by FROM tq_internal.block_of_group($1, $2) AS b",
+	INT8OID, TQ_SLUGID);
+
+static TqStatement block_of_task = TQ_STATEMENT(
+	"SELECT b.blocked, b.blocked_by FROM tq_internal.block_of(ARRAY[$1]) AS b",
+	INT8OID);
+
+static void
+group_read_block(TupleTableSlot *slot, void *row)
+{
+	TqBlock *block = row;
+	bool isnull;
+	Datum blocked = slot_getattr(slot, 1, &isnull);
+
+	block->is_known = !isnull;
+	block->blocked = !isnull && DatumGetBool(blocked);
+	block->by = tq_row_varlena(slot, 2);
+}
+
+/* Finds out whether none of the unscheduled tasks of a group can ever start. */
+void
+tq_group_block(const TqGroup *group, TqBlock *block)
+{
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+
+	(void) tq_spi_read(&block_of_group, values, group_read_block, block);
+}
+
+/* The same of an unscheduled task. */
+void
+tq_task_block(int64 task, TqBlock *block)
+{
+	(void) tq_spi_read(&block_of_task, TQ_VALUES(Int64GetDatum(task)),
+					   group_read_block, block);
+}
+
 /*
  * Deletes up to `max` groups that have expired and have no task left, skipping
  * locked rows; returns their number.

@@ -693,6 +693,17 @@ extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
 extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern bool tq_group_prolong(int64 id, TimestampTz expires);
 extern TimestampTz tq_group_until(TimestampTz expires, TimestampTz created);
+
+/* Whether unscheduled tasks can never start; views.sql decides. */
+typedef struct TqBlock
+{
+	bool is_known; /* false: they wait for too many tasks */
+	bool blocked;
+	ArrayType *by; /* ids of tasks that block them; NULL: not blocked */
+} TqBlock;
+
+extern void tq_group_block(const TqGroup *group, TqBlock *block);
+extern void tq_task_block(int64 task, TqBlock *block);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,

@@ -191,7 +191,7 @@ UPDATE tq_internal.run SET resolved = '2026-01-02 03:04:06+00' WHERE task = (SEL
 CREATE TEMP TABLE page (name text, html text);
 INSERT INTO page SELECT g, tq.report_html(pg_temp.id(g)) FROM unnest('{report,one,h1,h2,h3,h4,h5,h6,h7,h8,h9}'::text[]) AS g;
 SELECT is((SELECT (regexp_match(html, '<p id="progress">(.*?)</p>'))[1] FROM page WHERE name = 'report'),
-	E'4 tasks: 1 unscheduled, 1 completed, 1 failed, 1 exception.<br>In progress; 75 % of the tasks are resolved; not sealed.', '2.7 report_html: progress');
+	format('4 tasks: 1 unscheduled, 1 completed, 1 failed, 1 exception.<br>Outcome: blocked by %s; 75 %% of the tasks are resolved; not sealed.', pg_temp.id('q')), '2.7 report_html: progress');
 SELECT is((SELECT string_agg(m[1], E'\n') FROM page, regexp_matches(html, '<tr>(<td.*?)</tr>', 'g') AS m WHERE name = 'report'),
 	format($$<td><bdi>s</bdi></td><td><bdi>exception: canceled</bdi></td><td class="error"><bdi></bdi></td><td><bdi>1</bdi></td><td><bdi></bdi></td><td><bdi>test/q-s</bdi></td><td><bdi>2026-01-02T03:04:06.000Z</bdi></td><td><bdi>%s</bdi></td>
 <td><bdi>q</bdi></td><td><bdi>failed</bdi></td><td class="error"><bdi>boom &#60;b&#62;&#38;

@@ -643,14 +643,14 @@ COMMENT ON FUNCTION tq_shard_internal.check_wait(interval, interval) IS 'error i
 
 -- A procedure that commits can have no search_path of its own: these have one, and evaluate
 -- what the waits below need.
-CREATE FUNCTION tq_shard_internal.is_unresolved(task_id tq.slugid) RETURNS bool
+CREATE FUNCTION tq_shard_internal.end_of_task(task_id tq.slugid) RETURNS text
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-	AS $$ BEGIN RETURN tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running'); END $$;
-COMMENT ON FUNCTION tq_shard_internal.is_unresolved(tq.slugid) IS 'whether a task is not resolved yet';
-CREATE FUNCTION tq_shard_internal.is_active(task_group_id tq.slugid) RETURNS bool
+	AS $$ BEGIN RETURN (SELECT s ->> 'state' FROM tq.status(task_id) AS s WHERE s ->> 'state' IN ('completed', 'failed', 'exception')); END $$;
+COMMENT ON FUNCTION tq_shard_internal.end_of_task(tq.slugid) IS 'state of a task that is resolved; NULL: it is not';
+CREATE FUNCTION tq_shard_internal.end_of_group(task_group_id tq.slugid) RETURNS text
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-	AS $$ BEGIN RETURN (SELECT p.unscheduled + p.delayed + p.pending + p.running FROM tq.group_progress(task_group_id) AS p) > 0; END $$;
-COMMENT ON FUNCTION tq_shard_internal.is_active(tq.slugid) IS 'whether a task group has tasks that are not resolved yet';
+	AS $$ BEGIN RETURN (SELECT CASE WHEN p.blocked THEN 'blocked' ELSE p.outcome END FROM tq.group_progress(task_group_id) AS p); END $$;
+COMMENT ON FUNCTION tq_shard_internal.end_of_group(tq.slugid) IS 'outcome of a task group, or blocked; NULL: it may go on';
 CREATE FUNCTION tq_shard_internal.end_of(wait interval) RETURNS timestamptz
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
@@ -678,10 +678,13 @@ DECLARE
 	ends timestamptz := tq_shard_internal.end_of(wait);
 	pause float8 := 0.005;
 BEGIN
-	WHILE tq_shard_internal.is_unresolved(task_id) AND pg_catalog.clock_timestamp() < ends LOOP
+	LOOP
+		result := tq_shard_internal.end_of_task(task_id);
+		EXIT WHEN result IS NOT NULL OR pg_catalog.clock_timestamp() >= ends;
 		COMMIT;
 		pause := tq_shard_internal.sleep_once(pause, ends);
 	END LOOP;
+	result := COALESCE(result, 'unresolved');
 END
 $$;
 @wait_for_task:comment@
@@ -693,10 +696,13 @@ DECLARE
 	ends timestamptz := tq_shard_internal.end_of(wait);
 	pause float8 := 0.005;
 BEGIN
-	WHILE tq_shard_internal.is_active(task_group_id) AND pg_catalog.clock_timestamp() < ends LOOP
+	LOOP
+		result := tq_shard_internal.end_of_group(task_group_id);
+		EXIT WHEN result IS NOT NULL OR pg_catalog.clock_timestamp() >= ends;
 		COMMIT;
 		pause := tq_shard_internal.sleep_once(pause, ends);
 	END LOOP;
+	result := COALESCE(result, 'unresolved');
 END
 $$;
 @wait_for_task_group:comment@

@@ -240,11 +240,10 @@ ask(q{SELECT tq.enqueue('app/awaited')});
 like($waiter->query(q{SELECT 'after'}), qr/got 1/, 'a claim that waits gets what comes on any shard');
 $waiter->quit;
 my $awaited = ask(q{SELECT task_id FROM tq.list_claimed_tasks('app/awaited')});
-ask("CALL tq.wait_for_task('$awaited', '10 ms')");
+is(ask("CALL tq.wait_for_task('$awaited', '10 ms')"), 'unresolved', 'wait_for_task(): the time is over');
 ask("SELECT tq.report_completed('$awaited', 0)");
-ask("CALL tq.wait_for_task('$awaited')");
-ask("CALL tq.wait_for_task_group('$awaited')");
-pass('wait_for_task(), wait_for_task_group()');
+is(ask("CALL tq.wait_for_task('$awaited')"), 'completed', 'wait_for_task(): its state');
+is(ask("CALL tq.wait_for_task_group('$awaited')"), 'completed', 'wait_for_task_group(): its outcome');
 like(refused(q{SELECT tq.claim_work('app/awaited', 'g', 'w', 1, '2 minutes')}), qr/wait is out of range/, 'too long a wait');
 
 # ---- a shard that does not answer ----
