@@ -557,7 +557,7 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 static TimestampTz
 definition_later(TimestampTz t, int64 us)
 {
-	return t > tq_clock_latest() ? t : t + us;
+	return t > tq_clock_latest() || TIMESTAMP_IS_NOBEGIN(t) ? t : t + us;
 }
 
 /*

@@ -62,6 +62,7 @@ SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', deadline => '9000 years')$$,
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', deadline => '170000000 years')$$, 'TQ400', 'up to the year 9999, far');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', deadline => '-170000000 years')$$, 'TQ400', 'not in the past, far');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', deadline => '-1 second')$$, 'TQ400', 'not in the past');
+SELECT is(pg_temp.error($$SELECT tq.enqueue('test/q', deadline => '-170000000 years', delay => '1 hour')$$) ->> 'detail' ~ 'it is -infinity', true, 'nor after a delay');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', expires => '1 day')$$, 'TQ400', 'expires counts from the deadline');
 SELECT pg_temp.throws($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x', '{"$deadline": "30 days"}'))$$, 'TQ400', 'a definition keeps tq.max_deadline');
 
