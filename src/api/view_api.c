@@ -1,10 +1,11 @@
 /*
  * view_api.c
  *	  SQL functions that show rows of a view to callers with the scope: why,
- *	  health, top.
+ *	  health, top; and what views show to callers that may not see all.
  *
  * The views show everything, so only few roles may read them.  These functions
- * check a scope, and read the view with the rights of the owner.
+ * read the view with the rights of the owner, after a check of a scope, or the
+ * view checks the scopes of the caller for each row.
  */
 #include "postgres.h"
 
@@ -12,6 +13,7 @@
 #include "executor/spi.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 
 #include "api.h"
 
@@ -22,6 +24,7 @@ PG_FUNCTION_INFO_V1(tq_why);
 PG_FUNCTION_INFO_V1(tq_may_see_statements);
 PG_FUNCTION_INFO_V1(tq_health);
 PG_FUNCTION_INFO_V1(tq_top);
+PG_FUNCTION_INFO_V1(tq_visible_rows);
 
 /*
  * Returns the rows of a query with at most one parameter.  The server plans it
@@ -133,6 +136,23 @@ tq_top(PG_FUNCTION_ARGS)
 			 "SELECT s.line FROM tq_internal.screen s WHERE s.n <= $1"
 			 " ORDER BY s.section, s.n",
 			 1, INT4OID, Int32GetDatum(max));
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/*
+ * visible_x() -> rows of tq.x that the caller may see: those of the view of the
+ * same name, which checks scopes for each
+ */
+Datum
+tq_visible_rows(PG_FUNCTION_ARGS)
+{
+	char *view = get_func_name(fcinfo->flinfo->fn_oid);
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	put_rows(fcinfo, psprintf("SELECT * FROM " TQ_SCHEMA ".%s", view), 0,
+			 InvalidOid, (Datum) 0);
 	tq_call_end();
 	return (Datum) 0;
 }

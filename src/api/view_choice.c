@@ -45,25 +45,41 @@ call_instead(const FuncExpr *call, const char *name, Oid schema)
 	return OidIsValid(other->funcid) ? (Node *) other : NULL;
 }
 
-/* choose_rows(internal) -> internal: planner support function of visible_x() */
+/* Returns a call of all_x() if the caller may read that view, or NULL. */
+static Node *
+call_for_all(const FuncExpr *call)
+{
+	Oid schema = get_func_namespace(call->funcid);
+	char *name = psprintf("all_%s",
+						  get_func_name(call->funcid) + strlen(VISIBLE));
+	Oid view = get_relname_relid(name, schema);
+
+	if (!OidIsValid(view) ||
+		pg_class_aclcheck(view, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		return NULL;
+	return call_instead(call, name, schema);
+}
+
+/*
+ * choose_rows(internal) -> internal: planner support function of visible_x()
+ *
+ * visible_x() is PARALLEL RESTRICTED, so that the planner may still make a
+ * parallel plan for a caller that may read all_x.  For others there is none,
+ * because what looks their scopes up may have to read them.
+ */
 Datum
 tq_choose_rows(PG_FUNCTION_ARGS)
 {
 	SupportRequestSimplify *request = (void *) PG_GETARG_POINTER(0);
-	Oid function;
-	Oid schema;
-	Oid view;
-	char *all;
+	PlannerGlobal *plan;
+	Node *call;
 
 	if (!IsA(request, SupportRequestSimplify) || request->root == NULL)
 		PG_RETURN_POINTER(NULL);
-	request->root->glob->dependsOnRole = true;
-	function = request->fcall->funcid;
-	schema = get_func_namespace(function);
-	all = psprintf("all_%s", get_func_name(function) + strlen(VISIBLE));
-	view = get_relname_relid(all, schema);
-	if (!OidIsValid(view) ||
-		pg_class_aclcheck(view, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
-		PG_RETURN_POINTER(NULL);
-	PG_RETURN_POINTER(call_instead(request->fcall, all, schema));
+	plan = request->root->glob;
+	plan->dependsOnRole = true;
+	call = call_for_all(request->fcall);
+	if (call == NULL)
+		plan->parallelModeOK = plan->parallelModeNeeded = false;
+	PG_RETURN_POINTER(call);
 }

@@ -78,9 +78,10 @@ COMMENT ON VIEW tq_internal.left_timer IS 'timers of deadlines and claims that t
 --
 -- tq.x is what visible_x() returns: the rows of all_x that the caller may see.  For a
 -- role that may read all_x the planner takes all_x() instead (api/view_choice.c), so
--- that its plans are those of all_x.  A view that may be large has visible_x, a
--- security barrier, so that conditions which leak nothing are still looked up by
--- index; in the others the function has the rights of the owner.
+-- that its plans are those of all_x.  Of a view that may be large visible_x is a
+-- security barrier, and the planner puts it into the query, so that conditions which
+-- leak nothing are still looked up by index.  The others are read by the function,
+-- with the rights of the owner, because they call functions that no other role may.
 
 CREATE FUNCTION tq_internal.choose_rows(internal) RETURNS internal
 	AS 'MODULE_PATHNAME', 'tq_choose_rows' LANGUAGE C STRICT;
@@ -105,26 +106,26 @@ CREATE FUNCTION tq_internal.is_own(role text) RETURNS bool LANGUAGE sql STABLE
 	END;
 COMMENT ON FUNCTION tq_internal.is_own(text) IS 'whether the caller has the privileges of that role, or may do all';
 
-CREATE FUNCTION tq_internal.make_rows(name text, query text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $make$
+CREATE FUNCTION tq_internal.may_see_statements(role oid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_may_see_statements' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.may_see_statements(oid) IS 'whether the caller may see the statements of a role, as pg_stat_activity decides';
+
+CREATE FUNCTION tq_internal.make_rows(name text, is_large bool) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE format('CREATE FUNCTION tq_internal.all_%1$s() RETURNS SETOF tq_internal.all_%1$s LANGUAGE sql STABLE
 		BEGIN ATOMIC SELECT * FROM tq_internal.all_%1$s; END', name);
-	EXECUTE format(CASE WHEN query IS NULL
+	EXECUTE format(CASE WHEN is_large
 		THEN 'CREATE FUNCTION tq_internal.visible_%1$s() RETURNS SETOF tq_internal.all_%1$s
-			LANGUAGE sql STABLE PARALLEL RESTRICTED SUPPORT tq_internal.choose_rows
-			BEGIN ATOMIC SELECT * FROM tq_internal.visible_%1$s; END'
+			LANGUAGE sql STABLE PARALLEL RESTRICTED SUPPORT tq_internal.choose_rows BEGIN ATOMIC SELECT * FROM tq_internal.visible_%1$s; END'
 		ELSE 'CREATE FUNCTION tq_internal.visible_%1$s() RETURNS SETOF tq_internal.all_%1$s
-			LANGUAGE tq_read STABLE SUPPORT tq_internal.choose_rows
-			AS $$ BEGIN RETURN QUERY %2$s; END $$' END, name, query);
+			AS %2$L, %3$L LANGUAGE C STABLE SUPPORT tq_internal.choose_rows' END, name, 'MODULE_PATHNAME', 'tq_visible_rows');
 	EXECUTE format('COMMENT ON VIEW tq_internal.all_%1$s IS ''all rows of tq.%1$s''', name);
+	EXECUTE format('COMMENT ON VIEW tq_internal.visible_%1$s IS ''rows of tq.%1$s that the caller may see''', name);
 	EXECUTE format('COMMENT ON FUNCTION tq_internal.all_%1$s() IS ''all rows of tq.%1$s, for a role that may read them''', name);
 	EXECUTE format('COMMENT ON FUNCTION tq_internal.visible_%1$s() IS ''rows of tq.%1$s that the caller may see''', name);
-	IF query IS NULL THEN
-		EXECUTE format('COMMENT ON VIEW tq_internal.visible_%1$s IS ''rows of tq.%1$s that the caller may see''', name);
-	END IF;
 END
-$make$;
-COMMENT ON FUNCTION tq_internal.make_rows(text, text) IS 'makes the functions of a view; dropped below';
+$$;
+COMMENT ON FUNCTION tq_internal.make_rows(text, bool) IS 'makes the functions of a view; dropped below';
 
 CREATE VIEW tq_internal.all_run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq_internal.state_name(r.state) AS state,
@@ -150,7 +151,7 @@ CREATE VIEW tq_internal.visible_run_overview WITH (security_barrier) AS
 		JOIN tq_internal.task t ON t.task_id = o.task_id
 		JOIN tq_internal.queue q ON q.id = t.queue
 	WHERE q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
-SELECT tq_internal.make_rows('run_overview');
+SELECT tq_internal.make_rows('run_overview', true);
 CREATE VIEW tq.run_overview AS SELECT * FROM tq_internal.visible_run_overview();
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
 COMMENT ON COLUMN tq.run_overview.task_id IS 'id of the task';
@@ -301,7 +302,7 @@ CREATE VIEW tq_internal.visible_task_overview WITH (security_barrier) AS
 		o.task_queue_id, o.state, o.reason, o.priority, o.attempt, o.since, o.worker, o.done
 	FROM tq_internal.all_task_overview o
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
-SELECT tq_internal.make_rows('task_overview');
+SELECT tq_internal.make_rows('task_overview', true);
 CREATE VIEW tq.task_overview AS SELECT * FROM tq_internal.visible_task_overview();
 COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
 COMMENT ON COLUMN tq.task_overview.task_id IS 'id of the task';
@@ -340,7 +341,7 @@ CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
 	FROM tq_internal.all_task_details o
 		CROSS JOIN LATERAL (SELECT o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) AS in_full) AS s
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
-SELECT tq_internal.make_rows('task_details');
+SELECT tq_internal.make_rows('task_details', true);
 CREATE VIEW tq.task_details AS SELECT * FROM tq_internal.visible_task_details();
 COMMENT ON VIEW tq.task_details IS 'every task with all that is known of it, the payload and the last error and result included';
 COMMENT ON COLUMN tq.task_details.task_id IS 'id of the task';
@@ -391,7 +392,7 @@ CREATE VIEW tq_internal.visible_failure_overview WITH (security_barrier) AS
 		o.task_queue_id, o.state, o.reason, o.runs, o.worker, o.error
 	FROM tq_internal.all_failure_overview o
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
-SELECT tq_internal.make_rows('failure_overview');
+SELECT tq_internal.make_rows('failure_overview', true);
 CREATE VIEW tq.failure_overview AS SELECT * FROM tq_internal.visible_failure_overview();
 COMMENT ON VIEW tq.failure_overview IS 'tasks that ended without success: failed or exception';
 COMMENT ON COLUMN tq.failure_overview.resolved IS 'when the task ended';
@@ -412,7 +413,7 @@ CREATE VIEW tq_internal.visible_dead_letter_overview WITH (security_barrier) AS
 	SELECT o.*
 	FROM tq_internal.all_dead_letter_overview o
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('dead-letters'))::text[]);
-SELECT tq_internal.make_rows('dead_letter_overview');
+SELECT tq_internal.make_rows('dead_letter_overview', true);
 CREATE VIEW tq.dead_letter_overview AS SELECT * FROM tq_internal.visible_dead_letter_overview();
 COMMENT ON VIEW tq.dead_letter_overview IS 'dead letters of all queues; tq.list_dead_letters() has their definitions and runs';
 COMMENT ON COLUMN tq.dead_letter_overview.failed_at IS 'when the task failed for good';
@@ -427,12 +428,12 @@ CREATE VIEW tq_internal.all_group_overview AS
 	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
 		p.first_created, p.last_resolved, g.sealed
 	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
-SELECT tq_internal.make_rows('group_overview', $$
-		SELECT o.*
-		FROM tq_internal.task_group g JOIN tq_internal.queue q ON q.id = g.queue
-			JOIN tq_internal.all_group_overview o ON o.task_group_id = g.task_group_id
-		WHERE tq_internal.has_right('list-task-group', g.task_group_id::text, q.task_queue_id)
-$$);
+CREATE VIEW tq_internal.visible_group_overview AS
+	SELECT o.*
+	FROM tq_internal.task_group g JOIN tq_internal.queue q ON q.id = g.queue
+		JOIN tq_internal.all_group_overview o ON o.task_group_id = g.task_group_id
+	WHERE tq_internal.has_right('list-task-group', g.task_group_id::text, q.task_queue_id);
+SELECT tq_internal.make_rows('group_overview', false);
 CREATE VIEW tq.group_overview AS SELECT * FROM tq_internal.visible_group_overview();
 COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
 COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
@@ -453,9 +454,9 @@ CREATE VIEW tq_internal.all_callback_overview AS
 	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
 		pg_get_userbyid(c.role)::text AS role, c.client, c.registered, p.failures, p.due AS next_attempt, p.error
 	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
-SELECT tq_internal.make_rows('callback_overview', $$
-		SELECT o.* FROM tq_internal.all_callback_overview o WHERE tq_internal.is_own(o.role)
-$$);
+CREATE VIEW tq_internal.visible_callback_overview AS
+	SELECT o.* FROM tq_internal.all_callback_overview o WHERE tq_internal.is_own(o.role);
+SELECT tq_internal.make_rows('callback_overview', false);
 CREATE VIEW tq.callback_overview AS SELECT * FROM tq_internal.visible_callback_overview();
 COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
 COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
@@ -496,7 +497,7 @@ CREATE VIEW tq_internal.visible_dependency_overview WITH (security_barrier) AS
 		LEFT JOIN tq_internal.task r ON r.task_id = o.required_task_id
 		LEFT JOIN tq_internal.queue p ON p.id = r.queue
 	WHERE q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]);
-SELECT tq_internal.make_rows('dependency_overview');
+SELECT tq_internal.make_rows('dependency_overview', true);
 CREATE VIEW tq.dependency_overview AS SELECT * FROM tq_internal.visible_dependency_overview();
 COMMENT ON VIEW tq.dependency_overview IS 'what each task depends on';
 COMMENT ON COLUMN tq.dependency_overview.task_id IS 'task that depends on another';
@@ -541,11 +542,11 @@ CREATE VIEW tq_internal.all_queue_stats AS
 		JOIN tq_internal.attended_queue p ON p.queue = q.id
 		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
 			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id;
-SELECT tq_internal.make_rows('queue_stats', $$
-		SELECT o.* FROM tq_internal.all_queue_stats o
-		WHERE tq_internal.has_scope('queue:pending-count:' || o.task_queue_id) AND tq_internal.has_scope('queue:claimed-count:' || o.task_queue_id)
-			AND tq_internal.has_scope('queue:get-task-queue:' || o.task_queue_id)
-$$);
+CREATE VIEW tq_internal.visible_queue_stats AS
+	SELECT o.* FROM tq_internal.all_queue_stats o
+	WHERE tq_internal.has_scope('queue:pending-count:' || o.task_queue_id) AND tq_internal.has_scope('queue:claimed-count:' || o.task_queue_id)
+		AND tq_internal.has_scope('queue:get-task-queue:' || o.task_queue_id);
+SELECT tq_internal.make_rows('queue_stats', false);
 CREATE VIEW tq.queue_stats AS SELECT * FROM tq_internal.visible_queue_stats();
 COMMENT ON VIEW tq.queue_stats IS 'queues: how much is in them, what has happened since the last reset, how long runs wait and take; from counters in shared memory';
 COMMENT ON COLUMN tq.queue_stats.task_queue_id IS 'name of the queue';
@@ -595,9 +596,9 @@ CREATE VIEW tq_internal.all_worker_overview AS
 	FROM tq_internal.worker w JOIN tq_internal.queue q ON q.id = w.queue
 		LEFT JOIN (SELECT worker, count(*) AS running FROM tq_internal.running_run GROUP BY worker) AS c ON c.worker = w.id
 	WHERE w.expires > tq_internal.clock_now() OR w.quarantine_until > tq_internal.clock_now() OR c.running > 0;
-SELECT tq_internal.make_rows('worker_overview', $$
-		SELECT o.* FROM tq_internal.all_worker_overview o WHERE tq_internal.has_scope('queue:list-workers:' || o.task_queue_id)
-$$);
+CREATE VIEW tq_internal.visible_worker_overview AS
+	SELECT o.* FROM tq_internal.all_worker_overview o WHERE tq_internal.has_scope('queue:list-workers:' || o.task_queue_id);
+SELECT tq_internal.make_rows('worker_overview', false);
 CREATE VIEW tq.worker_overview AS SELECT * FROM tq_internal.visible_worker_overview();
 COMMENT ON VIEW tq.worker_overview IS 'workers that were seen and have not expired, are in quarantine or have a run';
 COMMENT ON COLUMN tq.worker_overview.task_queue_id IS 'queue of the worker';
@@ -615,13 +616,14 @@ CREATE VIEW tq_internal.all_waiter_overview AS
 	FROM tq_internal.waiters() w
 		LEFT JOIN tq_internal.queue q ON q.id = w.queue
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.pid;
-SELECT tq_internal.make_rows('waiter_overview', $$
-		SELECT o.pid, o.waits_for, CASE WHEN s.seen THEN o.since END, CASE WHEN s.seen THEN o.application_name END, CASE WHEN s.seen THEN o.client_addr END
-		FROM tq_internal.all_waiter_overview o
-			LEFT JOIN pg_stat_activity a ON a.pid = o.pid
-			CROSS JOIN LATERAL (SELECT tq_internal.may_see_statements(a.usesysid) AS seen) AS s
-		WHERE strpos(o.waits_for, '/') > 0 AND tq_internal.has_scope('queue:list-workers:' || o.waits_for)
-$$);
+CREATE VIEW tq_internal.visible_waiter_overview AS
+	SELECT o.pid, o.waits_for, CASE WHEN s.seen THEN o.since END AS since, CASE WHEN s.seen THEN o.application_name END AS application_name,
+		CASE WHEN s.seen THEN o.client_addr END AS client_addr
+	FROM tq_internal.all_waiter_overview o
+		LEFT JOIN pg_stat_activity a ON a.pid = o.pid
+		CROSS JOIN LATERAL (SELECT tq_internal.may_see_statements(a.usesysid) AS seen) AS s
+	WHERE strpos(o.waits_for, '/') > 0 AND tq_internal.has_scope('queue:list-workers:' || o.waits_for);
+SELECT tq_internal.make_rows('waiter_overview', false);
 CREATE VIEW tq.waiter_overview AS SELECT * FROM tq_internal.visible_waiter_overview();
 COMMENT ON VIEW tq.waiter_overview IS 'sessions that wait in claim_work(), wait_for_work(), wait_for_task() or wait_for_task_group()';
 COMMENT ON COLUMN tq.waiter_overview.pid IS 'process of the session';
@@ -650,12 +652,12 @@ COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is t
 CREATE VIEW tq_internal.all_postponed_overview AS
 	SELECT COALESCE(t.task_id, c.task_id) AS task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
 	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task LEFT JOIN tq_internal.group_callback c ON c.id = p.task;
-SELECT tq_internal.make_rows('postponed_overview', $$
-		SELECT o.* FROM tq_internal.all_postponed_overview o
-		WHERE EXISTS (SELECT FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue
-				WHERE t.task_id = o.task_id AND tq_internal.has_right('status', o.task_id::text, q.task_queue_id))
-			OR EXISTS (SELECT FROM tq_internal.group_callback c WHERE c.task_id = o.task_id AND tq_internal.is_own(pg_get_userbyid(c.role)))
-$$);
+CREATE VIEW tq_internal.visible_postponed_overview AS
+	SELECT o.* FROM tq_internal.all_postponed_overview o
+	WHERE EXISTS (SELECT FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue
+			WHERE t.task_id = o.task_id AND tq_internal.has_right('status', o.task_id::text, q.task_queue_id))
+		OR EXISTS (SELECT FROM tq_internal.group_callback c WHERE c.task_id = o.task_id AND tq_internal.is_own(pg_get_userbyid(c.role)));
+SELECT tq_internal.make_rows('postponed_overview', false);
 CREATE VIEW tq.postponed_overview AS SELECT * FROM tq_internal.visible_postponed_overview();
 COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
 COMMENT ON COLUMN tq.postponed_overview.task_id IS 'id of the task; NULL: it was deleted';
@@ -670,9 +672,9 @@ CREATE VIEW tq_internal.all_binding_overview AS
 	UNION ALL
 	SELECT 'tq_' || replace(tq_internal.exchange_name(e), '-', '_'), tq_internal.exchange_name(e), '#'
 	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq_internal.disabled_channel);
-SELECT tq_internal.make_rows('binding_overview', $$
-		SELECT o.* FROM tq_internal.all_binding_overview o WHERE tq_internal.has_scope('queue:bind:' || o.channel)
-$$);
+CREATE VIEW tq_internal.visible_binding_overview AS
+	SELECT o.* FROM tq_internal.all_binding_overview o WHERE tq_internal.has_scope('queue:bind:' || o.channel);
+SELECT tq_internal.make_rows('binding_overview', false);
 CREATE VIEW tq.binding_overview AS SELECT * FROM tq_internal.visible_binding_overview();
 COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
 COMMENT ON COLUMN tq.binding_overview.channel IS 'channel of NOTIFY';
@@ -688,9 +690,9 @@ CREATE VIEW tq_internal.all_cron_overview AS
 	FROM tq_internal.cron c
 		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
 		LEFT JOIN LATERAL (SELECT o.state FROM tq_internal.all_task_overview o WHERE o.task_id = c.last_task) t ON true;
-SELECT tq_internal.make_rows('cron_overview', $$
-		SELECT o.* FROM tq_internal.all_cron_overview o WHERE tq_internal.is_own(o.owner)
-$$);
+CREATE VIEW tq_internal.visible_cron_overview AS
+	SELECT o.* FROM tq_internal.all_cron_overview o WHERE tq_internal.is_own(o.owner);
+SELECT tq_internal.make_rows('cron_overview', false);
 CREATE VIEW tq.cron_overview AS SELECT * FROM tq_internal.visible_cron_overview();
 COMMENT ON VIEW tq.cron_overview IS 'recurring tasks: when they fire, what the last firing has left, and what pg_cron''s log says';
 COMMENT ON COLUMN tq.cron_overview.name IS 'name of the recurring task';
@@ -721,9 +723,9 @@ CREATE VIEW tq_internal.all_subscription_overview AS
 		JOIN tq_internal.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
-SELECT tq_internal.make_rows('subscription_overview', $$
-		SELECT o.* FROM tq_internal.all_subscription_overview o WHERE tq_internal.has_scope('queue:subscribe:' || o.name)
-$$);
+CREATE VIEW tq_internal.visible_subscription_overview AS
+	SELECT o.* FROM tq_internal.all_subscription_overview o WHERE tq_internal.has_scope('queue:subscribe:' || o.name);
+SELECT tq_internal.make_rows('subscription_overview', false);
 CREATE VIEW tq.subscription_overview AS SELECT * FROM tq_internal.visible_subscription_overview();
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
 COMMENT ON COLUMN tq.subscription_overview.name IS 'name of the subscription';
@@ -736,7 +738,7 @@ COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledge
 COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
 COMMENT ON COLUMN tq.subscription_overview.creator IS 'role that had logged in when it was made, for tq.max_subscriptions';
 
-DROP FUNCTION tq_internal.make_rows(text, text);
+DROP FUNCTION tq_internal.make_rows(text, bool);
 
 CREATE VIEW tq.audit AS
 	SELECT at, id, session_role, role, client_ids, function, task_ids, run_ids, arguments FROM tq_internal.audit;
@@ -774,10 +776,6 @@ CREATE FUNCTION tq_internal.local_time(given timestamptz) RETURNS text
 		SELECT to_char(given, 'YYYY-MM-DD HH24:MI:SS');
 	END;
 COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in 19 characters, in the time zone of the session, for why()';
-
-CREATE FUNCTION tq_internal.may_see_statements(role oid) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_may_see_statements' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION tq_internal.may_see_statements(oid) IS 'whether the caller of why() may see the statements of a role, as pg_stat_activity decides';
 
 CREATE VIEW tq_internal.lock_holder AS
 	SELECT t.task_id, l.pid, a.xact_start AS since, CASE WHEN tq_internal.may_see_statements(a.usesysid) THEN a.query END AS query

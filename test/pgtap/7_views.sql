@@ -202,6 +202,13 @@ SELECT matches(pg_temp.plan_as('boss', format('SELECT * FROM tq.task_overview WH
 SELECT matches(pg_temp.plan_as('red', format('SELECT * FROM tq.task_overview WHERE task_id = %L', id)), 'Index Scan using task_task_id_key', '8.5 a task by index, for a team') FROM task LIMIT 1;
 SELECT unalike(pg_temp.plan_as('boss', 'SELECT * FROM tq.task_details'), '%visible_queues%', '8.5 no barrier for an administrator');
 
+-- What a team reads is in no parallel plan, for which its scopes could not be read again.
+SELECT set_config(name, 'on', true) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \g /dev/null
+SELECT tq.grant_scopes('stranger', '{x}') \g /dev/null
+SELECT is(pg_temp.rows_as('red', name), pg_temp.rows_as('boss', name, 'red'), format('8.5 %s, where all plans are parallel', name)) FROM view ORDER BY name;
+SELECT matches(pg_temp.plan_as('boss', 'SELECT * FROM tq.run_overview'), 'Gather', '8.5 an administrator has one');
+SELECT set_config(name, 'off', true) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query') \g /dev/null
+
 -- ---------------------------------------------------------------------------
 -- A plan is for one role
 -- ---------------------------------------------------------------------------
