@@ -279,7 +279,8 @@ tq_message(PG_FUNCTION_ARGS)
 			 errmsg("message %lld does not exist", (long long) one.id),
 			 errdetail(
 				 "It has not been published, is no longer kept, or its task has been deleted."),
-			 errhint("Messages are kept for tq.message_retention.")));
+			 errhint(
+				 "tq.messages() lists those that are kept, for tq.message_retention.")));
 	require_read(one.exchange);
 	tq_call_end();
 	PG_RETURN_DATUM(HeapTupleGetDatum(one.tuple));
@@ -397,7 +398,7 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 			 errmsg(
 				 "tq_internal.stamp_message() must be called by a BEFORE INSERT trigger"),
 			 errdetail("It was not called by such a trigger."),
-			 errhint("It is the trigger function of tq_internal.message.")));
+			 errhint("Do not call it, nor use it for other triggers.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	tq_request_publication();
@@ -438,11 +439,13 @@ static void
 check_length(const char *what, const text *value)
 {
 	if (VARSIZE_ANY_EXHDR(value) > MAX_LENGTH)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too long", what),
-				 errdetail("It has %zu bytes, and may have %d.",
-						   (size_t) VARSIZE_ANY_EXHDR(value), MAX_LENGTH),
-				 errhint("A routing key rarely has more than 255 bytes.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too long", what),
+			 errdetail("It has %zu bytes, and may have %d.",
+					   (size_t) VARSIZE_ANY_EXHDR(value), MAX_LENGTH),
+			 errhint(
+				 "Give a shorter one; a routing key rarely has more than 255 bytes.")));
 }
 
 /* Compiles a pattern in that memory context. */

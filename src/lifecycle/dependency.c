@@ -937,12 +937,14 @@ lock_all(const TqTaskDefinition *task, HTAB *batch_tasks,
 static void
 refuse_state(const TqTask *task, const TqRun *last)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" takes no more dependencies",
-					tq_slug_text(&task->task_id)),
-			 errdetail("The task is %s.", tq_state_name(last->state)),
-			 errhint("Only an unscheduled task can be given dependencies.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("task \"%s\" takes no more dependencies",
+				tq_slug_text(&task->task_id)),
+		 errdetail("The task is %s.", tq_state_name(last->state)),
+		 errhint(
+			 "Only an unscheduled task can be given dependencies; create another task with them.")));
 }
 
 /* Returns a set with this task alone, for which dependencies are written. */

@@ -123,7 +123,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 			 errdetail("Its state is %s, and run %d is its last.",
 					   tq_state_name(last.state), last.run_id),
 			 errhint(
-				 "The priority of a task can be changed until it is resolved for the first time.")));
+				 "The priority of a task can be changed until it is resolved for the first time; create another task with this one.")));
 	if (task->priority == priority)
 		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
 						errmsg("task \"%s\" has that priority already",

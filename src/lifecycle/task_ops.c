@@ -178,13 +178,14 @@ tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now)
 		output = NULL;
 	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY &&
 		last.reason != TQ_RESOLVED_SKIPPED)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task \"%s\" cannot be skipped",
-						tq_slug_text(&task->task_id)),
-				 errdetail("The task is %s.", tq_state_name(last.state)),
-				 errhint(
-					 "Only an unscheduled or pending task can be skipped.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" cannot be skipped",
+					tq_slug_text(&task->task_id)),
+			 errdetail("The task is %s.", tq_state_name(last.state)),
+			 errhint(
+				 "Only an unscheduled or pending task can be skipped; tq.cancel_task() ends a running one.")));
 	last.has_detail = last.has_detail || output != NULL;
 	if (!tq_transition_request(task, &last, TQ_EVENT_SKIP, now) ||
 		output == NULL)

@@ -703,12 +703,14 @@ tq_artifact_latest_run(const TqTask *task)
 	TqRun last = {.run_id = -1};
 
 	if (!tq_run_peek(task->id, &last) || last.run_id < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("task \"%s\" has no run yet",
-						tq_slug_text(&task->task_id)),
-				 errdetail("The task is %s.", tq_state_name(last.state)),
-				 errhint("Artifacts belong to runs.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("task \"%s\" has no run yet",
+					tq_slug_text(&task->task_id)),
+			 errdetail("The task is %s.", tq_state_name(last.state)),
+			 errhint(
+				 "Ask again when the task has been scheduled: artifacts belong to runs.")));
 	return last.run_id;
 }
 

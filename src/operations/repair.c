@@ -636,12 +636,14 @@ static void
 repair_check_member(const Repair *repair, const Member *member)
 {
 	if (repair->deadline == 0 && member->task.deadline < repair->now)
-		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-						errmsg("task \"%s\" is past its deadline",
-							   tq_slug_text(&member->task.task_id)),
-						errdetail("Its deadline was %s.",
-								  tq_clock_text(member->task.deadline)),
-						errhint("Give \"deadline\", an interval from now.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" is past its deadline",
+						tq_slug_text(&member->task.task_id)),
+				 errdetail("Its deadline was %s.",
+						   tq_clock_text(member->task.deadline)),
+				 errhint(
+					 "Give a new deadline, such as deadline => '1 day'.")));
 	if (member->fate == FATE_STAYS)
 		return;
 	if (member->last.state == TQ_STATE_COMPLETED)

@@ -408,11 +408,14 @@ tq_relation_oid(TqRelation *relation)
 	oid = get_relname_relid(relation->name,
 							get_namespace_oid(TQ_SCHEMA, false));
 	if (!OidIsValid(oid))
-		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-						errmsg("relation \"tq_internal.%s\" does not exist",
-							   relation->name),
-						errdetail("It belongs to the extension tq."),
-						errhint("Drop the extension and create it again.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("relation \"tq_internal.%s\" does not exist",
+					relation->name),
+			 errdetail("It belongs to the extension tq."),
+			 errhint(
+				 "Restore the database from a backup; DROP EXTENSION tq and CREATE EXTENSION tq make an empty schema.")));
 	relation->oid = oid;
 	relation->nkeys = 0;
 	relation->next = known;

@@ -425,7 +425,7 @@ parse_policy(TqFaults *faults, const Jsonb *policy, bool with_default,
 						 : tq_policy_parse(policy, given);
 	if (fault != NULL)
 	{
-		tq_fault(faults, "policy", fault);
+		tq_fault_with_hint(faults, "policy", fault, tq_settings_hint(true));
 		return false;
 	}
 	if (size <= sizeof(last->policy) && given->policy.keys == 0)

@@ -51,7 +51,8 @@ error_missing_group(const TqSlug *slug)
 			 ? errdetail("No task of that group exists, or it has expired.")
 			 : errdetail(
 				   "No task of that group exists, it has expired, or the caller has no right to see it."),
-		 errhint("A task group begins with its first task.")));
+		 errhint(
+			 "Check the task group id, and that the transaction of its first task was committed.")));
 }
 
 /* Returns the task, or raises TQ404. */
@@ -80,12 +81,14 @@ tq_definition_get(const TqSlug *task_id)
 void
 tq_error_past_deadline(const TqTask *task)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" is past its deadline",
-					tq_slug_text(&task->task_id)),
-			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
-			 errhint("Create a new task.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("task \"%s\" is past its deadline",
+				tq_slug_text(&task->task_id)),
+		 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
+		 errhint(
+			 "Call tq.rerun_task() with a new deadline, such as deadline => '1 day'.")));
 }
 
 /* Raises TQ404 for a run that does not exist. */

@@ -234,7 +234,7 @@ get_row(int32 id)
 		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
 						errmsg("policy %d of a task does not exist", id),
 						errdetail("A row is missing in tq_internal.policy."),
-						errhint("Restore the row.")));
+						errhint("Restore the row from a backup.")));
 	return row;
 }
 

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 #include "utils/snapmgr.h"
+#include "utils/varlena.h"
 
 #include "../core/names.h"
 #include "../rows/rows.h"
@@ -150,6 +151,41 @@ read_flag(const JsonbValue *value, void *position)
 	return NULL;
 }
 
+/* How many letters a key may have wrong, to be meant for another. */
+#define NEAR_LETTERS 3
+
+/*
+ * Returns what is wrong with a key that is not known, with the known key that
+ * is nearest, if one is near.
+ */
+static const char *
+unknown_key(const Field *fields, int n, const JsonbValue *key)
+{
+	const char *given = tq_json_string_of(key);
+	/* What is retry beside a policy is retries within it. */
+	const char *wanted = strcmp(given, "retry") == 0 ? "retries" : given;
+	int length = strlen(wanted);
+	int nearest = Min(NEAR_LETTERS, length / 2) + 1;
+	const char *meant = NULL;
+
+	for (int i = 0; i < n && length <= NAMEDATALEN; i++)
+	{
+		int distance = varstr_levenshtein_less_equal(wanted, length,
+													 fields[i].key,
+													 strlen(fields[i].key), 1,
+													 1, 1, nearest, true);
+
+		if (distance >= nearest)
+			continue;
+		nearest = distance;
+		meant = fields[i].key;
+	}
+	return psprintf(meant == NULL ? "must not have the key \"%s\""
+								  : "must not have the key \"%s\", but may "
+									"have \"%s\"",
+					tq_error_clip(given), meant);
+}
+
 static const char *
 read_field(const Field *fields, int n, const JsonbValue *key,
 		   const JsonbValue *value, void *base)
@@ -174,8 +210,7 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 							  value->type == jbvBinary ? ""
 													   : tq_json_shown(value));
 	}
-	return psprintf("must not have the key \"%s\"",
-					tq_error_clip(tq_json_string_of(key)));
+	return unknown_key(fields, n, key);
 }
 
 /*
@@ -702,6 +737,40 @@ tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
 						lengthof(settings_fields), given);
 	given->settings.is_fair |= given->weights != NULL;
 	return fault != NULL ? fault : tq_queue_settings_fault(&given->settings);
+}
+
+/* ---- hints ---- */
+
+static void
+append_keys(StringInfo hint, const char *of, const Field *fields, int n)
+{
+	appendStringInfo(hint, "The keys of %s are ", of);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(hint, "%s%s", i == 0 ? "" : ", ", fields[i].key);
+}
+
+/*
+ * Returns a hint of the keys that a policy may have, or settings, which may
+ * have a policy.
+ */
+const char *
+tq_settings_hint(bool of_policy)
+{
+	StringInfoData hint;
+
+	initStringInfo(&hint);
+	if (!of_policy)
+	{
+		append_keys(&hint, "settings", settings_fields,
+					lengthof(settings_fields));
+		appendStringInfoString(&hint, "; one that is null is removed. ");
+	}
+	append_keys(&hint, "a policy", policy_fields, lengthof(policy_fields));
+	appendStringInfoString(
+		&hint, of_policy
+				   ? "; retry is an argument of tq.enqueue(): retry => 5."
+				   : ".");
+	return hint.data;
 }
 
 /* ---- rows ---- */

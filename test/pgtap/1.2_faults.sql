@@ -53,5 +53,15 @@ SELECT is(pg_temp.fault($$SELECT tq.set_queue('test/q', '{"paused": 1, "concurre
 	'invalid settings of queue "test/q": They must have a "paused" that is true or false, not 1, and must not have the key "concurrency".', 'all of the settings of a queue');
 SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'nothing was created');
 
+-- a key that is not known, with the nearest one that is, and a hint of all
+SELECT is(pg_temp.detail(format('SELECT tq.enqueue(%L, policy => %L)', 'test/q', policy)), 'policy must not have the key ' || rest || '.', policy) FROM (VALUES
+	('{"retry": 5}', '"retry", but may have "retries"'), ('{"claim_timeout": 5}', '"claim_timeout", but may have "claimTimeout"'), ('{"retryon": []}', '"retryon", but may have "retryOn"'),
+	('{"dealy": 5}', '"dealy", but may have "delay"'), ('{"maxAttempts": 5}', '"maxAttempts"'), ('{"x": 5}', '"x"'), ('{"": 5}', '""'), (format('{"%s": 5}', repeat('é', 300)), '"' || repeat('é', 50) || '..."')) AS v (policy, rest);
+SELECT is(pg_temp.detail($$SELECT tq.enqueue('test/q', policy => '{"retryBackoff": {"dellay": 5}}')$$), 'policy must have a "retryBackoff" that is an object, which must not have the key "dellay", but may have "delay".', 'within a key');
+SELECT is(pg_temp.detail($$SELECT tq.set_queue('test/q', '{"concurentLimit": 5, "pause": true}')$$), 'They must not have the key "pause", but may have "paused", and must not have the key "concurentLimit", but may have "concurrentLimit".', 'settings of a queue');
+SELECT matches(pg_temp.error($$SELECT tq.enqueue('test/q', policy => '{"retry": 5}')$$) ->> 'hint', '^The keys of a policy are retries, retryOn, .*; retry is an argument of tq\.enqueue\(\): retry => 5\.$', 'hint of a policy');
+SELECT matches(pg_temp.error($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x', '{"policy": {"retry": 5}}'))$$) ->> 'hint', '^The keys of a policy are', 'of a definition');
+SELECT matches(pg_temp.error(format('SELECT tq.set_queue(%L, %L)', 'test/q', settings)) ->> 'hint', '^The keys of settings are paused, .*, policy; one that is null is removed\. The keys of a policy are retries, .*\.$', 'of settings: ' || settings)
+	FROM unnest('{"{\"pause\": true}", "{\"policy\": {\"retry\": 5}}"}'::text[]) AS settings;
 SELECT * FROM finish();
 ROLLBACK;
