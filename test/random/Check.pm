@@ -26,7 +26,7 @@ use warnings;
 use List::Util qw(max min);
 
 use Client;
-use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal policy_fault policy_of
+use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS MAX_RUNS shared_queues round_start array_literal policy_fault policy_of
   is_tolerated is_fatal is_dead outcome_of is_loose);
 use Status qw(parse_status status_faults rank_of run_final extends is_retry is_delayed pending_until
   %worker_reasons);
@@ -962,7 +962,7 @@ sub letters
 {
 	my ($self) = @_;
 	my %got;
-	for my $q (map { "shared/q$_" } 0 .. SHARED_QUEUES - 1)
+	for my $q (shared_queues())
 	{
 		my ($after, @rows);
 		do
@@ -1057,7 +1057,7 @@ sub groups
 sub queues
 {
 	my ($self) = @_;
-	for my $q (map { "shared/q$_" } 0 .. SHARED_QUEUES - 1)
+	for my $q (shared_queues())
 	{
 		my @all = grep { $self->def_of($_)->{queue} eq $q } keys %{ $self->{now} };
 		my $pending = grep { $self->{now}{$_}{state} eq 'pending' && !is_delayed($self->{now}{$_}, $self->{to}) } @all;

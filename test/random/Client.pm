@@ -23,7 +23,7 @@ use Time::HiRes qw(time);
 
 use Duel;
 use Model;
-use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
+use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS is_given may_give shared_queues slug_of shared_task shared_id
   shared_group definition_json round_start seed_numbers pick array_literal random_policy random_wait
   policy_of is_loose is_calm);
 use Status qw(parse_status status_faults %worker_reasons @exceptions);
@@ -1083,8 +1083,17 @@ sub note
 	return $rec;
 }
 
-# Which task: (round, client, n), mostly one of the newest.
+# Which task, that this client may do something with.
 sub target
+{
+	my ($self) = @_;
+	my @at = $self->any_target;
+	$at[2]++ if !may_give($self->{no}) && is_given(@at[ 1, 2 ]);
+	return @at;
+}
+
+# (round, client, n), mostly one of the newest.
+sub any_target
 {
 	my ($self) = @_;
 	my $round = $self->{round};
@@ -1217,7 +1226,7 @@ sub note_claims
 sub shared_claim_work
 {
 	my ($self) = @_;
-	return $self->try_claim_work('shared/q' . int(rand(SHARED_QUEUES)), $self->worker, 1 + int(rand(5)));
+	return $self->try_claim_work(pick(Trust::to_work($self->{no})), $self->worker, 1 + int(rand(5)));
 }
 
 sub try_claim_work

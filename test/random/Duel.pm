@@ -14,7 +14,7 @@ use warnings;
 
 use List::Util qw(min shuffle);
 
-use Plan qw(ROUND_MS round_start seed_numbers slug_of pick is_loose);
+use Plan qw(ROUND_MS round_start seed_numbers slug_of pick is_loose may_give);
 
 use constant SLOTS => 8;
 
@@ -99,18 +99,31 @@ sub parents
 	return map { task($c, $c->{round}, $slot, $_) } 0 .. width($c) - 1;
 }
 
-sub prepare_fan_in
+# The same, of which some clients may only depend on those of others.
+sub givers
 {
 	my ($c, $slot) = @_;
-	my @parents = parents($c, $slot);
-	running($c, @parents);
+	return map { task($c, $c->{round}, $slot, $_, may_give($_) ? (queue => 'given/q') : ()) } 0 .. width($c) - 1;
+}
+
+sub prepare_fan_in { my ($c, $slot) = @_; return run_to_fan_in($c, $slot, givers($c, $slot)) }
+
+sub run_to_fan_in
+{
+	my ($c, $slot, @parents) = @_;
+	$c->as_superuser(sub { running($c, @parents) });
 	$c->try_create(task($c, $c->{round}, $slot, $_, deps => [ map { $_->{id} } @parents ], all => $_ % 2)) for 100 .. 103;
 	return;
 }
 
-sub prepare_batches { my ($c, $slot) = @_; return prepare_fan_in($c, $slot) }
+sub prepare_batches { my ($c, $slot) = @_; return run_to_fan_in($c, $slot, parents($c, $slot)) }
 
-sub prepare_edge { my ($c, $slot) = @_; return running($c, (parents($c, $slot))[ 0, 1 ]) }
+sub prepare_edge
+{
+	my ($c, $slot) = @_;
+	$c->as_superuser(sub { running($c, (givers($c, $slot))[ 0, 1 ]) });
+	return;
+}
 
 sub prepare_seal
 {
@@ -289,7 +302,7 @@ sub somehow
 sub fire_fan_in
 {
 	my ($c, $slot) = @_;
-	my @parents = parents($c, $slot);
+	my @parents = givers($c, $slot);
 	my $d = $parents[ $c->{no} ] or return;
 	return somehow($c, sub {
 		return rand() < 0.8 ? $c->try_report($d->{id}, 0, pick(qw(completed completed failed internal-error)))
@@ -301,7 +314,7 @@ sub fire_fan_in
 sub fire_edge
 {
 	my ($c, $slot) = @_;
-	my @parents = (parents($c, $slot))[ 0, 1 ];
+	my @parents = (givers($c, $slot))[ 0, 1 ];
 	return somehow($c, sub { return $c->try_report($parents[ $c->{no} ]{id}, 0, 'completed') }) if $c->{no} < 2 && @parents > 1;
 	my $d = task($c, $c->{round}, $slot, 100 + $c->{no}, deps => [ map { $_->{id} } @parents ]);
 	return somehow($c, sub { return rand() < 0.5 ? $c->try_create($d) : $c->try_create_tasks($d) });

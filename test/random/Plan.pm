@@ -15,7 +15,7 @@ use Exporter 'import';
 use MIME::Base64;
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES slug_of bytes_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES shared_queues is_given may_give slug_of bytes_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal random_policy random_wait delay_of policy_fault
   policy_of has_policy first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
@@ -339,6 +339,13 @@ sub policy_json
 	return '{' . join(',', @keys) . '}';
 }
 
+# Some tasks of every second client are in a queue on which all others may only
+# depend.
+sub may_give { my ($client) = @_; return $client % 2 == 0 }
+sub is_given { my ($client, $n) = @_; return may_give($client) && $n % 4 == 1 }
+
+sub shared_queues { return (map({ "shared/q$_" } 0 .. SHARED_QUEUES - 1), 'given/q') }
+
 sub shared_id
 {
 	my ($seed, $round, $client, $n) = @_;
@@ -392,8 +399,8 @@ sub shared_task
 	delete $policy->{total} if $policy && defined $policy->{total} && !$policy->{total};
 	return {
 		id       => $id,
-		queue    => 'shared/q' . $r[2] % SHARED_QUEUES,
-		group    => $r[3] % 10 < 4 ? shared_group($seed, $round, int($n / GROUP_TASKS)) : undef,
+		queue    => is_given($client, $n) ? 'given/q' : 'shared/q' . $r[2] % SHARED_QUEUES,
+		group    => $r[3] % 10 < 4 && !is_given($client, $n) ? shared_group($seed, $round, int($n / GROUP_TASKS)) : undef,
 		deps     => [ sort keys %deps ],
 		all      => $r[4] % 2,
 		priority => 1 + $r[4] / 2 % 7,

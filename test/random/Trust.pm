@@ -3,7 +3,7 @@
 #
 # Each client is a session of a role of its own, which has every access to the
 # queues of this client and to the shared ones, and none to those of another
-# client.  What it tries with the tasks, groups and queues of another must answer
+# client.  In one more that some share, the others may only depend on tasks.  What it tries with the tasks, groups and queues of another must answer
 # as doc/scopes.md "Who may do what to whose" says: as an id that is not used, or
 # TQ403 where it names a queue.  That nothing has changed is proved by the other
 # client, whose model knows nothing of it.  Every second role has quotas that its
@@ -16,7 +16,7 @@ use warnings;
 
 use List::Util qw(max);
 
-use Plan qw(ROUND_MS SHARED_QUEUES slug_of time_of round_start pick array_literal definition_json);
+use Plan qw(ROUND_MS shared_queues may_give slug_of time_of round_start pick array_literal definition_json);
 
 my @accesses = qw(produce work read manage join depend);
 
@@ -24,7 +24,7 @@ sub role_of    { my ($database, $no) = @_; return "random_${database}_$no" }
 sub queues_of  { my ($no) = @_; return map { "own$no/$_" } qw(c d f) }
 sub workers_of { my ($no) = @_; return map { "w$no-$_" } 0, 1 }
 sub has_quotas { my ($no) = @_; return $no % 2 }
-sub shared     { return map { "shared/q$_" } 0 .. SHARED_QUEUES - 1 }
+sub to_work    { my ($no) = @_; return grep { may_give($no) || !/^given/ } shared_queues() }
 
 # A superuser makes the roles, and the queues that are of none of them.
 sub make_roles
@@ -36,10 +36,11 @@ sub make_roles
 		$dbh->do("CREATE ROLE $role");
 		$dbh->do('SELECT tq.grant_queue($1::text::regrole, q, a) FROM unnest($2::text[]) AS q, unnest($3::text[]) AS a', undef, $role,
 			array_literal("own$no/*", 'shared/*'), array_literal(@accesses));
-		$dbh->do('SELECT tq.grant_queue($1::text::regrole, $2, $3)', undef, $role, '*', 'unique');
+		$dbh->do('SELECT tq.grant_queue($1::text::regrole, $2, $3)', undef, $role, @$_)
+		  for [ '*', 'unique' ], map { [ 'given/*', $_ ] } may_give($no) ? @accesses : 'depend';
 		$dbh->do('SELECT tq.grant_scopes($1::text::regrole, $2)', undef, $role, "{queue:scheduler-id:s$no,queue:upkeep}");
 	}
-	$dbh->do('SELECT tq.set_queue($1, $2)', undef, $_, '{}') for shared();
+	$dbh->do('SELECT tq.set_queue($1, $2)', undef, $_, '{}') for shared_queues();
 	return;
 }
 
@@ -57,7 +58,7 @@ sub quotas
 	my ($no) = @_;
 	return unless has_quotas($no);
 	my $queues = queues_of($no);
-	return ("SET tq.max_queues = $queues", 'SET tq.max_workers = ' . ($queues + shared()) * workers_of($no), 'SET tq.max_callbacks = 0');
+	return ("SET tq.max_queues = $queues", 'SET tq.max_workers = ' . ($queues + to_work($no)) * workers_of($no), 'SET tq.max_callbacks = 0');
 }
 
 # The workers of these clients in these queues.
@@ -74,7 +75,7 @@ sub use_up
 {
 	my ($c) = @_;
 	return unless has_quotas($c->{no});
-	my @queues = (queues_of($c->{no}), shared());
+	my @queues = (queues_of($c->{no}), to_work($c->{no}));
 	declare($c->{dbh}, round_start(0) + 86_400_000, \@queues, workers_of($c->{no}));
 	$c->{model}{queues}{$_} = 1 for @queues;
 	for my $worker (workers_of($c->{no}))
@@ -169,7 +170,7 @@ sub try_foreign
 {
 	my ($c) = @_;
 	my @ids = (foreign_id($c), foreign_group($c));
-	my ($want, @call) = rand() < 0.7 ? call_with($c, @ids, pick(queues_of(other($c)))) : create_with($c, @ids);
+	my ($want, @call) = rand() < 0.7 ? call_with($c, @ids, pick(queues_of(other($c)), may_give($c->{no}) ? () : 'given/q')) : create_with($c, @ids);
 	my ($r) = $c->own(sub { return $want =~ /^TQ/ ? $want : undef }, @call) or return;
 	my $got = join(' ', map { $_->[0] } @{ $r->{rows} });
 	$c->fault("@call: $got instead of $want") if $got ne $want;
