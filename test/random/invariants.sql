@@ -44,6 +44,8 @@ WITH holder AS (
 				OR e.required <> e.dependent AND (u.all_resolved OR coalesce(tq_internal.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
 				AND coalesce(r.next_created, 0) NOT IN (2, 3, 7))) AS is_met
 	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
+	UNION ALL SELECT f.dependent, f.required, f.settled
+	FROM tq_internal.unscheduled u JOIN tq_internal.foreign_dependency f ON f.dependent = u.task
 ), leased AS (
 	SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer
 	UNION ALL SELECT task, due FROM tq_internal.left_timer WHERE is_claim
@@ -128,7 +130,7 @@ SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
 	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
 UNION ALL
 SELECT 'a dependency of no task', e.dependent, e.required::text
-	FROM tq_internal.dependency e WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = e.dependent)
+	FROM tq_internal.dependency e WHERE e.dependent <> 0 AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = e.dependent)
 UNION ALL
 SELECT 'a task waits for one that is gone', u.task, e.required::text
 	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task

@@ -115,6 +115,10 @@ $old->safe_psql(
 	-- one that waits for many
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
 
+	-- a dependency on a task of another application, which is settled
+	INSERT INTO tq_internal.foreign_dependency SELECT r.id, d.id, 0, false, true FROM tq_internal.task r, tq_internal.task d
+		WHERE r.task_id = id('result') AND d.task_id = id('two');
+
 	-- an artifact, a binding, a default channel that was taken away, a subscription
 	SELECT tq.create_artifact(id('two'), 0, 'a', '{"storageType": "inline", "contentType": "text/plain", "content": "a"}'
 		|| jsonb_build_object('expires', now() + interval '1 hour'));
