@@ -14,7 +14,7 @@
  *	upkeep			settle_task(), mark()
  *	count_down()	tq_foreign_take(), tq_foreign_take_idle()
  *	rerun			tq_transition_request()
- *	mend			lock_foreign(), find_unmet(), write_wait() of repair.c
+ *	repair			lock_foreign(), find_unmet(), write_wait() of repair.c
  *
  * CASE chooses the processes.  A FAULT_… is seeded, and must be found: see `run`.
  */
@@ -102,7 +102,7 @@ active proctype report()
 	d_step { is_resolved = false; task_locked = false };
 	if
 	:: end_run()
-	:: true /* it goes on for ever */
+	:: true /* it is not reported again */
 	fi
 #endif
 }
@@ -180,7 +180,7 @@ end_idle:
 
 #ifdef MEND
 /* Cancels the dependent, and makes it unscheduled or pending again. */
-active proctype mend()
+active proctype repair()
 {
 	bool is_unmet;
 
