@@ -32,9 +32,9 @@
  * (operations/repair.c).
  *
  * Locks, none of which is waited for: the row with the location of the required
- * task, to mark it; rows of foreign_dependency, by dependent; those of the
- * unscheduled dependents, with their stripes.  What another session has locked is
- * looked at again soon.  Tasks take turns: each gets a share of a batch.
+ * task, to mark it; rows of foreign_dependency; those of the unscheduled
+ * dependents, with their stripes.  What another session has locked is looked at
+ * again soon.  Tasks take turns: each gets a share of a batch.
  *
  * A cycle over foreign dependencies that two sessions close at the same time is
  * not seen, because neither locks what is foreign to it.  Its tasks end at their

@@ -13,7 +13,8 @@
  * writes nothing for tasks that stay; then for the tasks whose current rows
  * were locked, with a newer snapshot.  The lock excludes a rerun.  It also
  * excludes a new dependent: that locks the required task in share mode, unless
- * it was completed so recently that no retention can be over (dependency.c).
+ * it was completed so recently that no retention can be over (dependency.c).  A
+ * foreign dependent locks nothing, and keeps no task (foreign_dependency.c).
  * Nothing waits: tasks that another session has locked are left to the next
  * pass.  A task that joins the group in the same moment comes after the sweep.
  */

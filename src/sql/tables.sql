@@ -294,7 +294,7 @@ CREATE TABLE tq_internal.foreign_dependency (
 	PRIMARY KEY (required, dependent)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.foreign_dependency IS 'dependencies on tasks of queues in which the creator may not create tasks; maintenance settles them';
-CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, dependent) WHERE NOT settled;
+CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, all_resolved, from_run) WHERE NOT settled;
 
 CREATE TABLE tq_internal.claim_timer (
 	due timestamptz NOT NULL,

@@ -192,39 +192,38 @@ static TqStatement foreign_doom = TQ_STATEMENT(
 	" WHERE e.required = x.task AND e.dependent = 0",
 	INT8ARRAYOID, INT4ARRAYOID);
 
-/* The dependencies on $1 that are not settled. */
-#define FOREIGN_OF_X(joined)                                                  \
-	" FROM tq_internal.foreign_dependency f" joined                           \
-	" WHERE f.required = $1 AND NOT f.settled"
+/*
+ * The dependencies on $1 that are not settled and that its runs have met: $2 is
+ * the last that counts as completed, $3 the last final one.
+ */
+#define FOREIGN_MET(joined)                                                       \
+	" FROM (VALUES (true, $3), (false, $2)) AS m (all_resolved, upto)"            \
+	" JOIN tq_internal.foreign_dependency f ON f.required = $1 AND NOT f.settled" \
+	" AND f.all_resolved = m.all_resolved AND f.from_run <= m.upto" joined
 
 #define WAITING " JOIN tq_internal.unscheduled u ON u.task = f.dependent"
 #define IDLE                                                                  \
-	" AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = f.dependent)"
-
-/* By the last run of $1 that counts as completed, $2, and the last final one. */
-#define IS_MET                                                                \
-	" AND (f.from_run <= $2 OR (f.all_resolved AND f.from_run <= $3))"
-#define IS_DOOMED                                                             \
-	" AND NOT f.all_resolved AND f.from_run > $2 AND f.from_run <= $3"
+	" NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = f.dependent)"
 #define OF_MET INT8OID, INT4OID, INT4OID
 
 static TqStatement foreign_waiting =
-	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X(WAITING) IS_MET
-				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
-				 OF_MET, INT4OID);
-
-static TqStatement foreign_doomed =
-	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X(WAITING) IS_DOOMED
-				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
+	TQ_STATEMENT("SELECT f.dependent" FOREIGN_MET(
+					 WAITING) " LIMIT $4 FOR UPDATE OF f, u SKIP LOCKED",
 				 OF_MET, INT4OID);
 
 static TqStatement foreign_idle =
-	TQ_STATEMENT("SELECT f.dependent" FOREIGN_OF_X("") IS_MET IDLE
-				 " ORDER BY f.dependent LIMIT $4 FOR UPDATE SKIP LOCKED",
+	TQ_STATEMENT("SELECT f.dependent" FOREIGN_MET(
+					 " WHERE" IDLE) " LIMIT $4 FOR UPDATE OF f SKIP LOCKED",
 				 OF_MET, INT4OID);
 
 static TqStatement foreign_is_met =
-	TQ_STATEMENT("SELECT" FOREIGN_OF_X("") IS_MET " LIMIT 1", OF_MET);
+	TQ_STATEMENT("SELECT" FOREIGN_MET("") " LIMIT 1", OF_MET);
+
+static TqStatement foreign_doomed = TQ_STATEMENT(
+	"SELECT f.dependent FROM tq_internal.foreign_dependency f" WAITING
+	" WHERE f.required = $1 AND NOT f.settled AND NOT f.all_resolved AND f.from_run > $2 AND f.from_run <= $3"
+	" LIMIT $4 FOR UPDATE SKIP LOCKED",
+	OF_MET, INT4OID);
 
 static TqStatement foreign_settle =
 	TQ_STATEMENT("UPDATE tq_internal.foreign_dependency f SET settled = true"
@@ -233,7 +232,7 @@ static TqStatement foreign_settle =
 
 static TqStatement foreign_settle_idle =
 	TQ_STATEMENT("UPDATE tq_internal.foreign_dependency f SET settled = true"
-				 " WHERE f.required = $1 AND f.dependent = ANY ($2)" IDLE,
+				 " WHERE f.required = $1 AND f.dependent = ANY ($2) AND" IDLE,
 				 INT8OID, INT8ARRAYOID);
 
 static TqStatement foreign_stripes = TQ_STATEMENT(

@@ -22,10 +22,10 @@
 #elif CASE == 2 /* the required task is rerun */
 #define RERUN
 #elif CASE == 3 /* the dependent is canceled and repaired */
-#define MEND
+#define REPAIR
 #elif CASE == 4 /* both */
 #define RERUN
-#define MEND
+#define REPAIR
 #endif
 
 /* What is committed of the required task. */
@@ -102,7 +102,7 @@ active proctype report()
 	d_step { is_resolved = false; task_locked = false };
 	if
 	:: end_run()
-	:: true /* it is not reported again */
+	:: true /* it does not end */
 	fi
 #endif
 }
@@ -178,7 +178,7 @@ end_idle:
 	od
 }
 
-#ifdef MEND
+#ifdef REPAIR
 /* Cancels the dependent, and makes it unscheduled or pending again. */
 active proctype repair()
 {
@@ -187,7 +187,7 @@ active proctype repair()
 end_released:
 	atomic { is_unscheduled && !dependent_locked -> dependent_locked = true };
 	d_step { is_unscheduled = false; unmet = 0; dependent_locked = false };
-#ifndef FAULT_MEND
+#ifndef FAULT_REPAIR
 	lock(edge_locked);
 #endif
 	is_unmet = !is_settled;
@@ -196,7 +196,7 @@ end_released:
 		:: is_unmet -> is_unscheduled = true; unmet = 1; timers++
 		:: else -> release()
 		fi;
-#ifndef FAULT_MEND
+#ifndef FAULT_REPAIR
 		edge_locked = false
 #endif
 	}
