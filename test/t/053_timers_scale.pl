@@ -78,6 +78,7 @@ sub wrong
 			AND task NOT IN (SELECT unnest(tasks) FROM tq_internal.claim_timer)
 		UNION ALL SELECT 'unresolved without a deadline timer', task FROM holder
 			WHERE task NOT IN (SELECT unnest(tasks) FROM tq_internal.timer WHERE kind = 1)
+				AND task NOT IN (SELECT id FROM tq_internal.task WHERE deadline = 'infinity')
 		LIMIT 10});
 }
 
