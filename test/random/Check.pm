@@ -266,7 +266,9 @@ sub fetch_edges
 	$self->{edges} = {};
 	my @rows = @new
 	  ? $self->rows('SELECT d.task_id, r.task_id, e.from_run FROM tq_internal.task d'
-		  . ' JOIN tq_internal.dependency e ON e.dependent = d.id JOIN tq_internal.task r ON r.id = e.required'
+		  . ' JOIN (SELECT dependent, required, from_run FROM tq_internal.dependency'
+		  . ' UNION ALL SELECT dependent, required, from_run FROM tq_internal.foreign_dependency) AS e ON e.dependent = d.id'
+		  . ' JOIN tq_internal.task r ON r.id = e.required'
 		  . ' WHERE d.task_id = ANY ($1::tq.slugid[])', array_literal(@new))
 	  : ();
 	$self->{edges}{ $_->[0] }{ $_->[1] } = $_->[2] for @rows;

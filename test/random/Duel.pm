@@ -113,7 +113,7 @@ sub run_to_fan_in
 	my ($c, $slot, @parents) = @_;
 	$c->as_superuser(sub { running($c, @parents) });
 	$c->try_create(task($c, $c->{round}, $slot, $_, deps => [ map { $_->{id} } @parents ], all => $_ % 2)) for 100 .. 103;
-	return;
+	return $c->shared_upkeep;
 }
 
 sub prepare_batches { my ($c, $slot) = @_; return run_to_fan_in($c, $slot, parents($c, $slot)) }

@@ -12,6 +12,7 @@ use warnings;
 
 use Digest::MD5 qw(md5);
 use Exporter 'import';
+use List::Util qw(max);
 use MIME::Base64;
 use Time::Local qw(timegm);
 
@@ -342,7 +343,7 @@ sub policy_json
 # Some tasks of every second client are in a queue on which all others may only
 # depend.
 sub may_give { my ($client) = @_; return $client % 2 == 0 }
-sub is_given { my ($client, $n) = @_; return may_give($client) && $n % 4 == 1 }
+sub is_given { my ($client, $n) = @_; return may_give($client) && $n % 3 == 1 }
 
 sub shared_queues { return (map({ "shared/q$_" } 0 .. SHARED_QUEUES - 1), 'given/q') }
 
@@ -383,6 +384,8 @@ sub shared_task
 			my $other  = ($d >> 8) % $clients;
 			my $back   = 1 + ($d >> 16) % ($n < 6 ? $n : 6);
 			my $before = $round > 0 && $d % 10 == 0;
+			($other, $back) = ($other - $other % 2, $n - max(1, $n - $back - ($n - $back - 1) % 3))
+			  if !may_give($client) && $n > 1 && ($d >> 4) % 3;
 			$deps{
 				$before
 				? shared_id($seed, $round - 1, $other, ($d >> 16) % 16)

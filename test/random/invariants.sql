@@ -36,16 +36,19 @@ WITH holder AS (
 	WINDOW before AS (PARTITION BY s.task ORDER BY s.run_id)
 ), last_run AS (
 	SELECT DISTINCT ON (task) task, run_id, state, reason_resolved FROM every_run ORDER BY task, run_id DESC
+), edge AS (
+	SELECT dependent, required, from_run, NULL::bool AS settled FROM tq_internal.dependency WHERE dependent <> 0
+	UNION ALL SELECT dependent, required, from_run, settled FROM tq_internal.foreign_dependency
 ), met AS (
-	SELECT e.dependent, e.required,
+	SELECT e.dependent, e.required, e.settled,
 		EXISTS (SELECT FROM every_run r WHERE r.task = e.required AND r.run_id >= e.from_run
 			AND (e.required = e.dependent AND r.reason_created NOT IN (5, 6)
 				OR e.required <> e.dependent AND r.state = 3
 				OR e.required <> e.dependent AND (u.all_resolved OR coalesce(tq_internal.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
 				AND coalesce(r.next_created, 0) NOT IN (2, 3, 7))) AS is_met
-	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
-	UNION ALL SELECT f.dependent, f.required, f.settled
-	FROM tq_internal.unscheduled u JOIN tq_internal.foreign_dependency f ON f.dependent = u.task
+	FROM tq_internal.unscheduled u JOIN edge e ON e.dependent = u.task
+), counted AS (
+	SELECT dependent, required, coalesce(settled, is_met) AS is_met FROM met
 ), leased AS (
 	SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer
 	UNION ALL SELECT task, due FROM tq_internal.left_timer WHERE is_claim
@@ -113,12 +116,17 @@ SELECT 'current_task differs from the tables', coalesce(e.task, c.id), coalesce(
 -- dependencies
 UNION ALL
 SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) FILTER (WHERE NOT m.is_met)
-	FROM tq_internal.unscheduled u LEFT JOIN met m ON m.dependent = u.task WHERE u.stripes = 0
+	FROM tq_internal.unscheduled u LEFT JOIN counted m ON m.dependent = u.task WHERE u.stripes = 0
 	GROUP BY u.task, u.unmet HAVING u.unmet <> count(m.required) FILTER (WHERE NOT m.is_met)
+UNION ALL
+SELECT 'a foreign dependency was settled too early', dependent, required::text FROM met WHERE settled AND NOT is_met
+UNION ALL
+SELECT 'a foreign dependency was not settled', m.dependent, m.required::text FROM met m CROSS JOIN done
+	WHERE NOT m.settled AND m.is_met AND NOT EXISTS (SELECT FROM tq_internal.run r WHERE r.task = m.required AND r.resolved > done.at)
 UNION ALL
 SELECT 'a stripe of unmet is wrong', task, stripe || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
 	FROM (SELECT n.* FROM tq_internal.dependency_counter n JOIN tq_internal.unscheduled u ON u.task = n.task) AS s FULL JOIN (
-		SELECT u.task, m.required % u.stripes AS stripe, count(*) AS unmet FROM tq_internal.unscheduled u JOIN met m ON m.dependent = u.task
+		SELECT u.task, m.required % u.stripes AS stripe, count(*) AS unmet FROM tq_internal.unscheduled u JOIN counted m ON m.dependent = u.task
 		WHERE u.stripes > 0 AND NOT m.is_met GROUP BY 1, 2) AS e USING (task, stripe)
 	WHERE coalesce(s.unmet, 0) <> coalesce(e.unmet, 0)
 UNION ALL
