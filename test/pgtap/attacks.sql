@@ -293,7 +293,7 @@ FROM pg_class AS c, unnest(ARRAY['SELECT FROM %s', 'SELECT FROM ONLY %s FOR UPDA
 WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r';
 -- Of the views, those that show what the caller may see.
 CREATE FUNCTION pg_temp.is_shown(c pg_class) RETURNS bool LANGUAGE sql AS $$
-	SELECT c.relkind = 'v' AND CASE c.relnamespace WHEN 'tq'::regnamespace THEN c.relname NOT IN ('audit', 'maintenance_overview') ELSE c.relname ~ '^visible_' END
+	SELECT c.relkind = 'v' AND CASE c.relnamespace WHEN 'tq'::regnamespace THEN c.relname NOT IN ('audit', 'maintenance_overview') ELSE coalesce(c.reloptions @> '{security_barrier=true}', false) END
 $$;
 SELECT is(pg_temp.try(format('SELECT FROM %s', c.oid::regclass)), CASE WHEN pg_temp.is_shown(c) THEN '00000' ELSE '42501' END, format('SELECT FROM %s', c.oid::regclass)) FROM pg_class AS c
 WHERE c.relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND c.relkind IN ('v', 'S');
