@@ -211,38 +211,47 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.schedule_firings(tq_internal.cron) IS 'has pg_cron fire a recurring task; returns it';
 
-CREATE FUNCTION tq_internal.require_cron_owner(cron tq_internal.cron) RETURNS void LANGUAGE plpgsql AS $$
+-- A name is one of its owner, so that two applications can use the same, and neither
+-- learns of the other's.  A dropped owner is named as tq.cron_overview shows it.
+CREATE FUNCTION tq_internal.cron_owner(owner text) RETURNS oid LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	role oid := tq_internal.caller();
 BEGIN
-	IF NOT tq_internal.has_scope('*') AND NOT pg_has_role(tq_internal.caller(), cron.role, 'USAGE') THEN
-		RAISE EXCEPTION 'recurring task "%" has another owner', cron.name
-			USING ERRCODE = 'TQ403', DETAIL = format('Its owner is role "%s".', coalesce(tq_internal.role_name(cron.role), '?')),
-				HINT = 'Call as that role, or as a member of tq_admin.';
+	IF owner IS NULL THEN
+		RETURN role;
 	END IF;
+	role := coalesce((SELECT r.oid FROM pg_roles r WHERE r.rolname = owner),
+		(SELECT c.role FROM tq_internal.cron c WHERE pg_get_userbyid(c.role) = owner LIMIT 1));
+	IF NOT tq_internal.has_scope('*') AND NOT coalesce(pg_has_role(tq_internal.caller(), role, 'USAGE'), false) THEN
+		RAISE EXCEPTION 'recurring tasks of role "%" are not those of the caller', tq_internal.clip(owner)
+			USING ERRCODE = 'TQ403', DETAIL = 'The caller has not the privileges of that role.',
+				HINT = 'Leave out owner for recurring tasks of the caller, or call as a member of tq_admin.';
+	END IF;
+	RETURN role;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.require_cron_owner(tq_internal.cron) IS 'raises TQ403 unless the caller owns the recurring task or may do all';
+COMMENT ON FUNCTION tq_internal.cron_owner(text) IS 'the role of that name, of whose recurring tasks the caller may be the operator; NULL: the caller';
 
 -- A caller without the right waits for no lock.
-CREATE FUNCTION tq_internal.lock_own_cron(name text) RETURNS tq_internal.cron LANGUAGE plpgsql AS $$
+CREATE FUNCTION tq_internal.lock_own_cron(name text, owner text) RETURNS tq_internal.cron LANGUAGE plpgsql AS $$
 DECLARE
 	cron tq_internal.cron;
+	its_owner oid;
 BEGIN
 	PERFORM tq_internal.not_null(name, 'name');
-	SELECT c.* INTO cron FROM tq_internal.cron c WHERE c.name = lock_own_cron.name;
+	its_owner := tq_internal.cron_owner(owner);
+	SELECT c.* INTO cron FROM tq_internal.cron c WHERE c.name = lock_own_cron.name AND c.role = its_owner;
 	PERFORM tq_internal.require_any('queue:schedule-cron:' || name, 'queue:schedule-cron-in-queue:' || coalesce(cron.task_queue_id, ''));
-	IF cron.name IS NOT NULL THEN
-		PERFORM tq_internal.require_cron_owner(cron);
-		SELECT c.* INTO cron FROM tq_internal.cron c WHERE c.name = lock_own_cron.name FOR UPDATE;
-	END IF;
+	SELECT c.* INTO cron FROM tq_internal.cron c WHERE c.name = lock_own_cron.name AND c.role = its_owner FOR UPDATE;
 	IF cron.name IS NULL THEN
 		RAISE EXCEPTION 'recurring task "%" does not exist', tq_internal.clip(name)
-			USING ERRCODE = 'TQ404', DETAIL = 'It was never scheduled, or it was unscheduled.', HINT = 'Call tq.schedule_cron() first.';
+			USING ERRCODE = 'TQ404', DETAIL = format('Role "%s" has none of that name.', tq_internal.clip(coalesce(owner, tq_internal.role_name(its_owner)))),
+				HINT = 'Call tq.schedule_cron() first; or name the role that owns it as owner.';
 	END IF;
-	PERFORM tq_internal.require_cron_owner(cron);
 	RETURN cron;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.lock_own_cron(text) IS 'the recurring task of that name, locked, which the caller must own';
+COMMENT ON FUNCTION tq_internal.lock_own_cron(text, text) IS 'the recurring task of that name and owner, locked; owner NULL: the caller';
 
 CREATE FUNCTION tq_internal.require_cron_role(cron tq_internal.cron) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -250,10 +259,14 @@ BEGIN
 		RAISE EXCEPTION 'the owner of recurring task "%" was dropped', cron.name
 			USING ERRCODE = 'TQ409', DETAIL = 'Its tasks were created with the rights of that role.',
 				HINT = 'Call tq.unschedule_cron() as a member of tq_admin, and tq.schedule_cron() as another role.';
+	ELSIF NOT (SELECT r.rolcanlogin FROM pg_roles r WHERE r.oid = cron.role) THEN
+		RAISE EXCEPTION 'the owner of recurring task "%" cannot log in', cron.name
+			USING ERRCODE = 'TQ409', DETAIL = format('Its owner is role "%s", and pg_cron runs a job as the role that owns it.', tq_internal.role_name(cron.role)),
+				HINT = 'Alter the role to LOGIN, or call tq.unschedule_cron() as a member of tq_admin.';
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.require_cron_role(tq_internal.cron) IS 'raises TQ409 if the role that owns a recurring task was dropped';
+COMMENT ON FUNCTION tq_internal.require_cron_role(tq_internal.cron) IS 'raises TQ409 if the role that owns a recurring task was dropped, or cannot log in';
 
 CREATE FUNCTION tq_internal.check_cron_size(name text, value jsonb, setting text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -297,7 +310,6 @@ CREATE FUNCTION tq.schedule_cron(
 	LANGUAGE tq_operate AS $$
 DECLARE
 	cron tq_internal.cron;
-	owner oid;
 	is_new bool;
 BEGIN
 	PERFORM tq_internal.not_null(name, 'name'), tq_internal.not_null(schedule, 'schedule');
@@ -334,18 +346,11 @@ BEGIN
 	EXCEPTION WHEN SQLSTATE 'TQ999' THEN	-- undone
 	END;
 
-	is_new := NOT EXISTS (SELECT FROM tq_internal.cron c WHERE c.name = schedule_cron.name);
+	is_new := NOT EXISTS (SELECT FROM tq_internal.cron c WHERE c.name = schedule_cron.name AND c.role = cron.role);
 	INSERT INTO tq_internal.cron AS c (name, id, role, schedule, task_queue_id, overlap, payload, options, created)
 		VALUES (cron.name, cron.id, cron.role, cron.schedule, cron.task_queue_id, schedule_cron.overlap, schedule_cron.payload, cron.options, cron.created)
 		ON CONFLICT ON CONSTRAINT cron_pkey DO UPDATE SET schedule = excluded.schedule, task_queue_id = excluded.task_queue_id,
-			overlap = excluded.overlap, paused = false, payload = excluded.payload, options = excluded.options
-			WHERE c.role = excluded.role;
-	IF NOT FOUND THEN
-		SELECT c.role INTO owner FROM tq_internal.cron c WHERE c.name = cron.name;
-		RAISE EXCEPTION 'recurring task "%" has another owner', cron.name
-			USING ERRCODE = 'TQ409', DETAIL = format('Its owner is role "%s".', coalesce(tq_internal.role_name(owner), '?')),
-				HINT = 'Choose another name, or have it unscheduled by tq.unschedule_cron().';
-	END IF;
+			overlap = excluded.overlap, paused = false, payload = excluded.payload, options = excluded.options;
 	IF is_new THEN
 		PERFORM tq_internal.check_quota('tq.max_cron_jobs');
 	END IF;
@@ -355,64 +360,64 @@ $$;
 COMMENT ON FUNCTION tq.schedule_cron(text, text, text, jsonb, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, jsonb, int, text) IS
 	'have pg_cron create a task at each time of a schedule, as enqueue does, or change that; NULL: no deadline, and the default of enqueue of all else; returns one row';
 
-CREATE FUNCTION tq.unschedule_cron(name text) RETURNS SETOF tq.cron_entry ROWS 1
+CREATE FUNCTION tq.unschedule_cron(name text, owner text DEFAULT NULL) RETURNS SETOF tq.cron_entry ROWS 1
 	LANGUAGE tq_operate AS $$
 DECLARE
-	cron tq_internal.cron := tq_internal.lock_own_cron(name);
-	owner text := tq_internal.role_name(cron.role);
+	cron tq_internal.cron := tq_internal.lock_own_cron(name, owner);
+	role_name text := tq_internal.role_name(cron.role);
 	command text;
 BEGIN
-	DELETE FROM tq_internal.cron c WHERE c.name = unschedule_cron.name;
+	DELETE FROM tq_internal.cron c WHERE c.name = cron.name AND c.role = cron.role;
 	IF tq_internal.pg_cron_is_here() THEN
-		PERFORM tq_internal.unschedule_job('tq:' || name, owner);
+		PERFORM tq_internal.unschedule_job('tq:' || name, role_name);
 	ELSIF tq_internal.pg_cron_is_elsewhere() THEN
 		command := tq_internal.run_elsewhere(format('SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = %L AND %s AND database = %L',
-			'tq:' || name, coalesce('username = ' || quote_literal(owner), 'NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username)'),
+			'tq:' || name, coalesce('username = ' || quote_literal(role_name), 'NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username)'),
 			current_database()));
 	END IF;
-	RETURN QUERY SELECT name, cron.schedule, false, coalesce(owner, '?'), NULL::bigint, command;
+	RETURN QUERY SELECT name, cron.schedule, false, coalesce(role_name, '?'), NULL::bigint, command;
 END
 $$;
-COMMENT ON FUNCTION tq.unschedule_cron(text) IS 'end a recurring task; the tasks that it has created stay';
+COMMENT ON FUNCTION tq.unschedule_cron(text, text) IS 'end a recurring task; the tasks that it has created stay';
 
 -- Its firings do nothing then, so that a job in another database need not change.
-CREATE FUNCTION tq.pause_cron(name text) RETURNS SETOF tq.cron_entry ROWS 1
+CREATE FUNCTION tq.pause_cron(name text, owner text DEFAULT NULL) RETURNS SETOF tq.cron_entry ROWS 1
 	LANGUAGE tq_operate AS $$
 DECLARE
-	cron tq_internal.cron := tq_internal.lock_own_cron(name);
-	owner text := coalesce(tq_internal.role_name(cron.role), '?');
+	cron tq_internal.cron := tq_internal.lock_own_cron(name, owner);
+	role_name text := coalesce(tq_internal.role_name(cron.role), '?');
 BEGIN
-	UPDATE tq_internal.cron c SET paused = true WHERE c.name = pause_cron.name;
+	UPDATE tq_internal.cron c SET paused = true WHERE c.name = cron.name AND c.role = cron.role;
 	IF tq_internal.pg_cron_is_here() THEN
-		PERFORM cron.alter_job(job_id => o.jobid, username => owner, active => false)
-			FROM tq_internal.job_of('tq:' || name, owner) AS o (jobid) WHERE o.jobid IS NOT NULL;
+		PERFORM cron.alter_job(job_id => o.jobid, username => role_name, active => false)
+			FROM tq_internal.job_of('tq:' || name, role_name) AS o (jobid) WHERE o.jobid IS NOT NULL;
 	END IF;
-	RETURN QUERY SELECT name, cron.schedule, false, owner, NULL::bigint, NULL;
+	RETURN QUERY SELECT name, cron.schedule, false, role_name, NULL::bigint, NULL;
 END
 $$;
-COMMENT ON FUNCTION tq.pause_cron(text) IS 'let a recurring task create no tasks until resume_cron()';
+COMMENT ON FUNCTION tq.pause_cron(text, text) IS 'let a recurring task create no tasks until resume_cron()';
 
-CREATE FUNCTION tq.resume_cron(name text) RETURNS SETOF tq.cron_entry ROWS 1
+CREATE FUNCTION tq.resume_cron(name text, owner text DEFAULT NULL) RETURNS SETOF tq.cron_entry ROWS 1
 	LANGUAGE tq_operate AS $$
 DECLARE
-	cron tq_internal.cron := tq_internal.lock_own_cron(name);
+	cron tq_internal.cron := tq_internal.lock_own_cron(name, owner);
 BEGIN
 	PERFORM tq_internal.require_cron_role(cron);
-	UPDATE tq_internal.cron c SET paused = false WHERE c.name = resume_cron.name;
+	UPDATE tq_internal.cron c SET paused = false WHERE c.name = cron.name AND c.role = cron.role;
 	RETURN NEXT tq_internal.schedule_firings(cron);
 END
 $$;
-COMMENT ON FUNCTION tq.resume_cron(text) IS 'let a recurring task create tasks again, and make its job in pg_cron again if that is missing';
+COMMENT ON FUNCTION tq.resume_cron(text, text) IS 'let a recurring task create tasks again, and make its job in pg_cron again if that is missing';
 
 -- ---- firings ----
 
 -- A firing by hand is apart from the schedule, and has an id of its own; another one
 -- is for a minute or second, and has the id that is made of that.  When the buckets of
 -- the shard change, it may be another one.
-CREATE FUNCTION tq_internal.fire(name text, moment timestamptz, is_by_hand bool, is_by_clock bool) RETURNS tq.slugid LANGUAGE plpgsql AS $$
+CREATE FUNCTION tq_internal.fire(name text, owner text, moment timestamptz, is_by_hand bool, is_by_clock bool) RETURNS tq.slugid LANGUAGE plpgsql AS $$
 DECLARE
 	now timestamptz := tq_internal.clock_now();
-	cron tq_internal.cron := tq_internal.lock_own_cron(name);
+	cron tq_internal.cron := tq_internal.lock_own_cron(name, owner);
 	scheduled timestamptz := moment;
 	task tq.slugid := tq.slugid();
 	made tq.slugid;
@@ -432,7 +437,7 @@ BEGIN
 		RETURN NULL;
 	ELSIF cron.overlap = 'skip' AND tq_internal.is_unresolved(cron.last_task) THEN
 		UPDATE tq_internal.cron c SET last_skipped = now, last_scheduled = CASE WHEN is_by_hand THEN c.last_scheduled ELSE greatest(c.last_scheduled, scheduled) END
-			WHERE c.name = cron.name;
+			WHERE c.name = cron.name AND c.role = cron.role;
 		RETURN NULL;
 	ELSIF cron.overlap = 'replace' THEN
 		PERFORM tq_internal.cancel_unresolved(cron.last_task);
@@ -446,22 +451,22 @@ BEGIN
 		SET last_scheduled = CASE WHEN is_by_hand THEN c.last_scheduled ELSE greatest(c.last_scheduled, scheduled) END,
 			last_fired = CASE WHEN made = task THEN now ELSE c.last_fired END,
 			last_task = CASE WHEN made = task THEN made ELSE c.last_task END
-		WHERE c.name = cron.name;
+		WHERE c.name = cron.name AND c.role = cron.role;
 	RETURN made;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.fire(text, timestamptz, bool, bool) IS 'fires a recurring task; returns the id of the task, or NULL: there is none';
+COMMENT ON FUNCTION tq_internal.fire(text, text, timestamptz, bool, bool) IS 'fires a recurring task; returns the id of the task, or NULL: there is none';
 
-CREATE FUNCTION tq.run_cron_now(name text) RETURNS tq.slugid
+CREATE FUNCTION tq.run_cron_now(name text, owner text DEFAULT NULL) RETURNS tq.slugid
 	LANGUAGE tq_operate AS $$
 DECLARE
-	task tq.slugid := tq_internal.fire(name, tq_internal.clock_now(), true, false);
+	task tq.slugid := tq_internal.fire(name, owner, tq_internal.clock_now(), true, false);
 BEGIN
 	PERFORM tq_internal.audit_task(task);
 	RETURN task;
 END
 $$;
-COMMENT ON FUNCTION tq.run_cron_now(text) IS
+COMMENT ON FUNCTION tq.run_cron_now(text, text) IS
 	'create a task of a recurring task now, apart from its schedule; returns its id, or NULL: skipped, because the last one is unresolved';
 
 CREATE FUNCTION tq_internal.fire_cron(name text, scheduled timestamptz DEFAULT NULL) RETURNS tq.slugid
@@ -475,7 +480,7 @@ BEGIN
 			USING ERRCODE = 'TQ400', DETAIL = format('It is %s, and now it is %s.', tq_internal.json_time(scheduled), tq_internal.json_time(now)),
 				HINT = 'Leave it out for the present time.';
 	END IF;
-	RETURN tq_internal.fire(name, coalesce(scheduled, now), false, scheduled IS NULL);
+	RETURN tq_internal.fire(name, NULL, coalesce(scheduled, now), false, scheduled IS NULL);
 END
 $$;
 COMMENT ON FUNCTION tq_internal.fire_cron(text, timestamptz) IS

@@ -481,8 +481,8 @@ CREATE TABLE tq_internal.disabled_channel (
 COMMENT ON TABLE tq_internal.disabled_channel IS 'exchanges whose default channel is disabled';
 
 CREATE TABLE tq_internal.cron (
-	name text PRIMARY KEY,
-	id tq.slugid NOT NULL,			-- of which the ids of its tasks are made
+	name text NOT NULL,				-- one of its owner
+	id tq.slugid NOT NULL,			-- random: of it the ids of its tasks are made, which no other role can guess
 	role regrole NOT NULL,			-- that owns it
 	schedule text NOT NULL,
 	task_queue_id text NOT NULL,
@@ -494,7 +494,8 @@ CREATE TABLE tq_internal.cron (
 	last_scheduled timestamptz,		-- the minute, or second, for which it has fired last
 	last_fired timestamptz,
 	last_skipped timestamptz,
-	last_task tq.slugid
+	last_task tq.slugid,
+	PRIMARY KEY (name, role)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE tq_internal.cron IS 'recurring tasks: what pg_cron calls fire_cron() for, and what that has left';
 

@@ -3,7 +3,7 @@ BEGIN;
 \ir helper.psql
 \ir ../calls.sql
 
-CREATE ROLE admin IN ROLE tq_admin;
+CREATE ROLE admin LOGIN IN ROLE tq_admin;
 CREATE ROLE worker IN ROLE tq_worker;
 CREATE ROLE reader IN ROLE tq_reader, pg_monitor;
 CREATE ROLE claimer;
@@ -17,6 +17,7 @@ SELECT tq.grant_scopes('claimer', '{queue:claim-work:*,queue:worker-id:*}') \g /
 -- What a client writes into them says "secret".
 SET cron.database_name = 'elsewhere';
 SELECT pg_temp.reach_all('test/q') \g /dev/null
+UPDATE tq_internal.cron SET role = 'admin';
 
 -- A row for each call: its class, and the tasks, runs and arguments of the row that it
 -- leaves.  First the samples of src/sql/functions: each leaves a row, or, if its class is

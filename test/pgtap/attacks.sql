@@ -6,7 +6,7 @@ BEGIN;
 \ir helper.psql
 \ir ../calls.sql
 
-CREATE ROLE mallory;
+CREATE ROLE mallory LOGIN;
 CREATE ROLE fresh;
 CREATE ROLE shop;
 CREATE ROLE "o'hara ""%s%n"" $1; --";
@@ -142,6 +142,8 @@ SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires'
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
 SELECT tq.schedule_cron('cr1', '* * * * *', 'test/q', '{"x": "$scheduled"}', overlap => 'replace') \g /dev/null
+INSERT INTO tq_internal.cron (name, id, role, schedule, task_queue_id, overlap, payload, options, created)
+	SELECT name, tq.slugid(), 'mallory', schedule, task_queue_id, overlap, payload, options, created FROM tq_internal.cron;
 
 -- Calls of each function, without a name that the caller's search_path decides: the
 -- samples of src/sql/functions, and others with more arguments.

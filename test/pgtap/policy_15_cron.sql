@@ -3,9 +3,9 @@
 BEGIN;
 \ir policy.psql
 
-CREATE ROLE app;
-CREATE ROLE member IN ROLE app;
-CREATE ROLE other;
+CREATE ROLE app LOGIN;
+CREATE ROLE member LOGIN IN ROLE app;
+CREATE ROLE other LOGIN;
 CREATE ROLE boss IN ROLE tq_admin;
 SELECT tq.grant_queue('app', 'test/*', 'produce'), tq.grant_queue('other', 'test/*', 'produce') \g /dev/null
 
@@ -165,28 +165,70 @@ SET ROLE app;
 SELECT lives_ok($$SELECT tq.schedule_cron('mine', '* * * * *', 'test/mine')$$, '15.1 a role that may enqueue may schedule');
 SELECT throws_ok($$SELECT tq.schedule_cron('not', '* * * * *', 'else/where')$$, 'TQ403', NULL, '15.1 but not in another queue');
 RESET ROLE;
+-- What a call answers, without the name of the caller.
+CREATE FUNCTION pg_temp.answer(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+	hint text;
+BEGIN
+	EXECUTE call;
+	RETURN 'ok';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+	RETURN replace(concat_ws(' ', SQLSTATE, SQLERRM, detail, hint), 'mine', 'none');
+END $$;
+SELECT tq.grant_scopes('other', '{queue:schedule-cron:*}') \g /dev/null
 SET ROLE other;
-SELECT throws_ok($$SELECT tq.pause_cron('mine')$$, 'TQ403', NULL, '15.1 another role may not pause it');
+SELECT is(pg_temp.answer(format(call, 'mine')), pg_temp.answer(format(call, 'none')), '15.1 a foreign name is as one that is not in use: ' || call)
+FROM unnest('{SELECT tq.pause_cron(''%s''),SELECT tq.resume_cron(''%s''),SELECT tq.unschedule_cron(''%s''),SELECT tq.run_cron_now(''%s''),SELECT tq_internal.fire_cron(''%s'')}'::text[]) AS call;
+SELECT matches(pg_temp.answer($$SELECT tq.pause_cron('mine')$$), '^TQ404 ', '15.1 which does not exist');
+SELECT is(pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), pg_temp.answer($$SELECT tq.pause_cron('none', owner => 'app')$$), '15.1 nor does it learn by naming the owner');
+SELECT matches(pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), '^TQ403 ', '15.1 for which it has no right');
+SELECT is(replace(pg_temp.answer($$SELECT tq.pause_cron('mine', 'nobody')$$), 'nobody', 'app'), pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), '15.1 nor whether there is that role');
+SELECT is(owner, 'other', '15.1 another owner can have the same name') FROM tq.schedule_cron('mine', '0 7 * * *', 'test/theirs', '"theirs"');
+SELECT pg_temp.payload(tq_internal.fire_cron('mine', pg_temp.minute(-3))) AS theirs \gset
 RESET ROLE;
+SET ROLE app;
+SELECT tq_internal.fire_cron('mine', pg_temp.minute(-3)) AS mine \gset
+SELECT is(pg_temp.payload(:'mine') || jsonb_build_array(:'theirs'::jsonb), '[{}, "theirs"]', '15.1 each fires its own');
+RESET ROLE;
+SELECT is(array_agg(owner || ' ' || schedule ORDER BY owner), '{app * * * * *,other 0 7 * * *}', '15.1 the view has both') FROM tq.cron_overview WHERE name = 'mine';
 SET ROLE member;
-SELECT lives_ok($$SELECT tq.pause_cron('mine')$$, '15.1 a member of its owner may');
+SELECT throws_ok($$SELECT tq.pause_cron('mine')$$, 'TQ403', NULL, '15.1 a member of its owner has none of its own');
+SELECT lives_ok($$SELECT tq.pause_cron('mine', owner => 'app')$$, '15.1 but may pause that of the owner');
 RESET ROLE;
+SELECT is(array_agg(owner || ' ' || coalesce(active, true) ORDER BY owner), '{app false,other true}', '15.1 and no other') FROM tq.cron_overview WHERE name = 'mine';
 SET ROLE boss;
-SELECT lives_ok($$SELECT tq.resume_cron('mine')$$, '15.1 an admin may');
-SELECT is(owner, 'app', '15.1 its owner stays') FROM tq.unschedule_cron('mine');
+SELECT throws_ok($$SELECT tq.resume_cron('mine')$$, 'TQ404', NULL, '15.1 an admin means its own, too');
+SELECT lives_ok($$SELECT tq.resume_cron('mine', 'app')$$, '15.1 or that of the owner that it names');
+SELECT is(pg_temp.payload(tq.run_cron_now('mine', 'other')), '"theirs"', '15.1 whose task it is');
+SELECT is(owner, 'app', '15.1 its owner stays') FROM tq.unschedule_cron('mine', 'app');
 RESET ROLE;
-SELECT pg_temp.throws($$SELECT tq.resume_cron('mine')$$, 'TQ404', '15.5 it is gone');
+SELECT pg_temp.throws($$SELECT tq.resume_cron('mine', 'app')$$, 'TQ404', '15.5 it is gone');
+SELECT is(owner, 'other', '15.5 that of the other owner is not') FROM tq.resume_cron('mine', 'other');
 
-CREATE ROLE gone;
+CREATE ROLE gone LOGIN;
 SELECT tq.grant_queue('gone', 'test/*', 'produce') \g /dev/null
 SET ROLE gone;
 SELECT FROM tq.schedule_cron('gone', '* * * * *', 'test/a');
 RESET ROLE;
+ALTER ROLE gone NOLOGIN;
+SELECT is(pg_temp.answer($$SELECT tq.run_cron_now('gone', 'gone')$$), 'TQ409 the owner of recurring task "gone" cannot log in Its owner is role "gone", and pg_cron runs a job as the role that owns it. '
+	'Alter the role to LOGIN, or call tq.unschedule_cron() as a member of tq_admin.', '15.1 its owner cannot log in: no task');
+SET ROLE gone;
+SELECT throws_ok($$SELECT tq_internal.fire_cron('gone')$$, 'TQ409', NULL, '15.1 nor by the clock');
+RESET ROLE;
 DROP ROLE gone;
-SELECT pg_temp.throws($$SELECT tq.run_cron_now('gone')$$, 'TQ409', '15.1 its owner was dropped: no task');
-SELECT pg_temp.throws($$SELECT tq_internal.fire_cron('gone')$$, 'TQ409', '15.1 nor by the clock');
+SELECT owner AS gone FROM tq.cron_overview WHERE name = 'gone' \gset
+SELECT pg_temp.throws(format($$SELECT tq.run_cron_now('gone', %L)$$, :'gone'), 'TQ409', '15.1 its owner was dropped: no task');
 SELECT is(command, format($$SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = 'tq:gone' AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username) AND database = %L$$, current_database()),
-	'15.1 an admin can unschedule it: its job is one of no role') FROM tq.unschedule_cron('gone');
+	'15.1 an admin can unschedule it, by the name that the view has: its job is one of no role') FROM tq.unschedule_cron('gone', :'gone');
+
+-- The id of the next firing is not one that another role could take.
+SELECT isnt(tq_internal.fire_cron('a', pg_temp.minute(-50)), tq.stable_slugid(format('tq.cron %s %s', name, pg_temp.iso(pg_temp.minute(-50)))), '15.3 the id of a task is not made of what others know')
+FROM tq_internal.cron WHERE name = 'a';
+SELECT ok(NOT has_table_privilege('boss', 'tq_internal.cron', 'SELECT') AND NOT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'cron_overview' AND column_name = 'id'),
+	'15.3 of what it is made, only the owner of the table reads');
 
 -- ---------------------------------------------------------------------------
 -- Audit trail

@@ -89,24 +89,28 @@ is(value("SET ROLE app; SELECT active FROM tq.pause_cron('a')"), 'f', 'pause');
 is(value("SELECT active FROM cron.job WHERE jobid = $job"), 'f', 'its job is not active');
 is(value("SET ROLE app; SELECT tq_internal.fire_cron('a')"), '', 'a firing does nothing meanwhile');
 is(value("SELECT active, time_zone, last_task_id FROM tq.cron_overview WHERE name = 'a'"), 'f|GMT|', 'the view shows it');
-is(value("SET ROLE boss; SELECT active, job_id FROM tq.resume_cron('a')"), "t|$job", 'an admin resumes it');
+is(value("SET ROLE boss; SELECT active, job_id FROM tq.resume_cron('a', 'app')"), "t|$job", 'an admin resumes it');
 $node->safe_psql($db, "DELETE FROM cron.job WHERE jobid = $job");
 is(value("SELECT active FROM tq.cron_overview WHERE name = 'a'"), '', 'a job that is missing');
 isnt(value("SET ROLE app; SELECT job_id FROM tq.resume_cron('a')"), $job, 'is made again by resume_cron()');
 is(value("SELECT username || ' ' || active FROM cron.job WHERE jobname = 'tq:a'"), 'app true', 'as its owner');
 
-like(error_of("SET ROLE other; SELECT tq.unschedule_cron('a')"), qr/TQ403: recurring task "a" has another owner/, 'another role may not');
-like(error_of("SET ROLE other; SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'nor take its name');
+like(error_of("SET ROLE other; SELECT tq.unschedule_cron('a')"), qr/TQ403: scopes are not sufficient/, 'another role has none of that name');
 like(error_of("SET ROLE other; SELECT tq_internal.fire_cron('a')"), qr/TQ403/, 'nor fire it');
-like(error_of("SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'not even a superuser');
+is(value("SET ROLE other; SELECT owner, job_id <> $job FROM tq.schedule_cron('a', '0 8 * * *', 'p/theirs')"), 'other|t', 'it can have one of the same name');
+is(value("SELECT string_agg(username || ' ' || schedule || ' ' || command, ', ' ORDER BY username) FROM cron.job WHERE jobname = 'tq:a'"),
+	q{app 0 7 * * * SELECT tq_internal.fire_cron('a'), other 0 8 * * * SELECT tq_internal.fire_cron('a')}, 'each has its job');
+is(value("SELECT string_agg(owner || ' ' || active || ' ' || (job_id IS NOT NULL), ', ' ORDER BY owner) FROM tq.cron_overview WHERE name = 'a'"), 'app true true, other true true', 'the view has both');
+is(value("SET ROLE other; SELECT name FROM tq.unschedule_cron('a')"), 'a', 'it ends its own');
+is(value("SELECT username FROM cron.job WHERE jobname = 'tq:a'"), 'app', 'and no other');
 
 like(error_of("SET ROLE mute; SELECT tq.schedule_cron('mute', '0 7 * * *', 'p/b')"), qr/55000: role "mute" cannot log in/, 'an owner must be able to log in');
 
 # Rights are those of the owner, at the time of the firing.
-is(value("SET ROLE boss; SELECT tq.run_cron_now('a') IS NOT NULL"), 't', 'an admin runs it');
+is(value("SET ROLE boss; SELECT tq.run_cron_now('a', 'app') IS NOT NULL"), 't', 'an admin runs it');
 $node->safe_psql($db, "SELECT tq.revoke_queue('app', 'p/*', 'produce'), tq.grant_queue('app', 'p/real', 'produce')");
-like(error_of("SET ROLE boss; SELECT tq.run_cron_now('a')"), qr/TQ403/, 'with the rights of the owner, not of the admin');
-is(value("SET ROLE boss; SELECT active, job_id FROM tq.unschedule_cron('a')"), 'f|', 'an admin unschedules it');
+like(error_of("SET ROLE boss; SELECT tq.run_cron_now('a', 'app')"), qr/TQ403/, 'with the rights of the owner, not of the admin');
+is(value("SET ROLE boss; SELECT active, job_id FROM tq.unschedule_cron('a', 'app')"), 'f|', 'an admin unschedules it');
 is(value("SELECT count(*) FROM cron.job WHERE jobname = 'tq:a'"), 0, 'its job is gone');
 like(error_of("SELECT tq.unschedule_cron('a')"), qr/TQ404: recurring task "a" does not exist/, 'and it too');
 
@@ -122,7 +126,7 @@ $node->safe_psql($db, "CREATE ROLE gone LOGIN IN ROLE tq_producer; SET ROLE gone
 	SELECT tq.schedule_cron('left', '0 6 * * *', 'p/left'), tq.schedule_cron('taken', '0 6 * * *', 'p/taken'); RESET ROLE; DROP ROLE gone");
 like(value("SELECT owner, active FROM tq.cron_overview WHERE name = 'left'"), qr/^unknown.*\|$/, 'without its role it has no job');
 is(value("SELECT count(*) FROM cron.job WHERE username = 'gone'"), 2, 'pg_cron keeps the jobs');
-is(value("SET ROLE boss; SELECT name, command FROM tq.unschedule_cron('left')"), 'left|', 'an admin unschedules it');
+is(value("SET ROLE boss; SELECT name, command FROM tq.unschedule_cron('left', (SELECT owner FROM tq.cron_overview WHERE name = 'left'))"), 'left|', 'an admin unschedules it');
 is(value("SELECT jobname FROM cron.job WHERE username = 'gone'"), 'tq:taken', 'and its job is gone');
 $node->safe_psql($db, "DELETE FROM tq_internal.cron WHERE name = 'taken'");
 is(value("SET ROLE app; SELECT name FROM tq.schedule_cron('taken', '0 6 * * *', 'p/real')"), 'taken', 'another role takes a name, as after a restore');
