@@ -154,7 +154,7 @@ create_as_role(const void *arg)
  * Creates the task of a callback as the role that registered it; raises an error
  * unless that role may do so now.  The scopes of credentials end with a claim, so
  * they were checked once; but what was registered with credentials that were
- * revoked is not done.
+ * revoked, or by a role that was dropped, is not done.
  */
 static void
 create_with_rights(const Creation *creation)
@@ -170,11 +170,6 @@ create_with_rights(const Creation *creation)
 			 errdetail("tq.rotate_secret() was called to revoke them."),
 			 errhint("Call tq.cancel_group_callbacks(), and "
 					 "tq.on_group_resolved() again.")));
-	if (callback->client != NULL)
-	{
-		create(callback, creation->progress, creation->now);
-		return;
-	}
 	if (GetUserNameFromId(callback->role, true) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
@@ -183,7 +178,10 @@ create_with_rights(const Creation *creation)
 					 "The task is created with the scopes of that role."),
 				 errhint("Call tq.cancel_group_callbacks(), and "
 						 "tq.on_group_resolved() as another role.")));
-	tq_access_as(callback->role, create_as_role, creation);
+	if (callback->client == NULL)
+		tq_access_as(callback->role, create_as_role, creation);
+	else
+		create(callback, creation->progress, creation->now);
 }
 
 /* Raises TQ403 unless the caller may take back a callback. */

@@ -197,6 +197,11 @@ SAVEPOINT revoke;
 SELECT tq.rotate_secret() \g /dev/null
 SELECT is(pg_temp.pass('1 minute'), 'callback 1', '14.8 created, whatever the role may do, also with a new secret');
 ROLLBACK TO revoke;
+DROP OWNED BY cb_role;
+DROP ROLE cb_role;
+SELECT is(pg_temp.pass('1 minute'), '', '14.8 not if the role was dropped that had assumed them');
+SELECT is((SELECT error FROM tq.callback_overview), 'the role that registered the task was dropped', '14.8 which the view shows, too');
+ROLLBACK TO revoke;
 SELECT tq.rotate_secret(true) \g /dev/null
 SELECT is(pg_temp.pass('1 minute'), '', '14.8 not with credentials that were revoked');
 SELECT is((SELECT concat_ws(' ', client, failures, error) FROM tq.callback_overview), ' 1 the credentials by which the task was registered were revoked', '14.8 which the view shows');
