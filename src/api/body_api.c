@@ -13,6 +13,7 @@
 /* ---- recurring tasks (src/sql/cron.sql) ---- */
 
 PG_FUNCTION_INFO_V1(tq_sql_run_as);
+PG_FUNCTION_INFO_V1(tq_sql_role_has_scope);
 PG_FUNCTION_INFO_V1(tq_sql_fill_fields);
 PG_FUNCTION_INFO_V1(tq_sql_in_bucket);
 PG_FUNCTION_INFO_V1(tq_sql_is_unresolved);
@@ -37,6 +38,31 @@ tq_sql_run_as(PG_FUNCTION_ARGS)
 	if (isnull)
 		PG_RETURN_NULL();
 	PG_RETURN_TQ_SLUG_P(result);
+}
+
+typedef struct ScopeQuestion
+{
+	const char *scope;
+	bool *answer;
+} ScopeQuestion;
+
+static void
+answer_scope(const void *arg)
+{
+	const ScopeQuestion *question = arg;
+
+	*question->answer = tq_access_meets(tq_need("%s", question->scope));
+}
+
+/* role_has_scope(role oid, scope text) -> bool; the role exists */
+Datum
+tq_sql_role_has_scope(PG_FUNCTION_ARGS)
+{
+	bool answer = false;
+	ScopeQuestion question = {text_to_cstring(PG_GETARG_TEXT_PP(1)), &answer};
+
+	tq_access_as(PG_GETARG_OID(0), answer_scope, &question);
+	PG_RETURN_BOOL(answer);
 }
 
 /* ---- payloads (doc/spec/policy.md 15.4) ---- */

@@ -88,7 +88,7 @@ BEGIN
 	UPDATE tq_internal.worker w SET last_date_active = now, first_claim = least(w.first_claim, now)
 		WHERE w.id IN (SELECT x.id FROM tq_internal.worker x WHERE x.last_date_active > late FOR UPDATE SKIP LOCKED);
 	UPDATE tq_internal.cron c SET last_fired = least(c.last_fired, now), last_skipped = least(c.last_skipped, now), last_scheduled = least(c.last_scheduled, now)
-		WHERE c.name IN (SELECT x.name FROM tq_internal.cron x WHERE greatest(x.last_fired, x.last_skipped, x.last_scheduled) > late FOR UPDATE SKIP LOCKED);
+		WHERE c.ctid IN (SELECT x.ctid FROM tq_internal.cron x WHERE greatest(x.last_fired, x.last_skipped, x.last_scheduled) > late FOR UPDATE SKIP LOCKED);
 	UPDATE tq_internal.activation a SET since = least(a.since, now), swept = least(a.swept, now)
 		WHERE a.ctid IN (SELECT x.ctid FROM tq_internal.activation x WHERE greatest(x.since, x.swept) > late FOR UPDATE SKIP LOCKED);
 	RETURN true;

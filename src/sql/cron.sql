@@ -268,6 +268,42 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.require_cron_role(tq_internal.cron) IS 'raises TQ409 if the role that owns a recurring task was dropped, or cannot log in';
 
+CREATE FUNCTION tq_internal.role_has_scope(role oid, scope text) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_sql_role_has_scope' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.role_has_scope(oid, text) IS 'whether a role that exists has that scope';
+
+-- Creation at any priority that is not lower than that of the task is enough; as a
+-- firing, it also needs the scopes and routes of the task.
+CREATE FUNCTION tq_internal.cron_fault(cron tq_internal.cron) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	priorities text[] := '{highest,very-high,high,medium,low,very-low,lowest}';
+	lowest int := coalesce(array_position(priorities, cron.options ->> 'priority'), 7);
+BEGIN
+	IF tq_internal.role_name(cron.role) IS NULL THEN
+		RETURN 'its owner was dropped';
+	ELSIF NOT (SELECT r.rolcanlogin FROM pg_roles r WHERE r.oid = cron.role) THEN
+		RETURN 'its owner cannot log in';
+	ELSIF (tq_internal.role_has_scope(cron.role, 'queue:schedule-cron:' || cron.name)
+			OR tq_internal.role_has_scope(cron.role, 'queue:schedule-cron-in-queue:' || cron.task_queue_id))
+		AND EXISTS (SELECT FROM unnest(priorities[:lowest]) AS p WHERE tq_internal.role_has_scope(cron.role, format('queue:create-task:%s:%s', p, cron.task_queue_id)))
+		AND tq_internal.role_has_scope(cron.role, 'queue:create-task:project:' || coalesce(cron.options ->> 'project_id', 'none'))
+		AND tq_internal.role_has_scope(cron.role, 'queue:scheduler-id:' || coalesce(cron.options ->> 'scheduler_id', '-'))
+		AND NOT EXISTS (SELECT FROM unnest((cron.options ->> 'scopes')::text[]) AS s WHERE NOT tq_internal.role_has_scope(cron.role, s))
+		AND NOT EXISTS (SELECT FROM unnest((cron.options ->> 'routes')::text[]) AS r WHERE NOT tq_internal.role_has_scope(cron.role, 'queue:route:' || r)) THEN
+		RETURN NULL;
+	END IF;
+	RETURN 'its owner lacks scopes';
+END
+$$;
+COMMENT ON FUNCTION tq_internal.cron_fault(tq_internal.cron) IS 'why a recurring task creates no task, for what has become of its owner; NULL: it does';
+
+CREATE FUNCTION tq_internal.cron_faults() RETURNS TABLE (name text, role oid, fault text) LANGUAGE tq_read AS $$
+BEGIN
+	RETURN QUERY SELECT c.name, c.role::oid, tq_internal.cron_fault(c) FROM tq_internal.cron c;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.cron_faults() IS 'recurring tasks, each with why it creates no task; NULL: it does';
+
 CREATE FUNCTION tq_internal.check_cron_size(name text, value jsonb, setting text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF tq_internal.json_size(value) > pg_size_bytes(current_setting(setting)) THEN

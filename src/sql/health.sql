@@ -177,7 +177,19 @@ CREATE VIEW tq_internal.health_check AS
 		'start workers of ' || tq_internal.shorten((array_agg(u.task_queue_id ORDER BY u.running > 0, u.asked NULLS FIRST))[1], 24)
 	FROM (SELECT a.task_queue_id, a.asked, COALESCE(c.running, 0) AS running
 		FROM tq_internal.attended_queue a LEFT JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = a.queue OFFSET 0) AS c ON true
-		WHERE a.unattended) AS u;
+		WHERE a.unattended) AS u
+	UNION ALL
+	SELECT 21, 'cron', count(f.fault) = 0,
+		COALESCE(tq_internal.shorten(string_agg(f.name, ', ' ORDER BY f.name) FILTER (WHERE f.fault IS NOT NULL), 50), 'every recurring task may create tasks'),
+		'see fault in tq.cron_overview'
+	FROM tq_internal.cron_faults() f
+	UNION ALL
+	SELECT 22, 'policies', true,
+		CASE WHEN count(*) = 0 THEN 'all that cancel a group have the role that needs it'
+			ELSE format('cancel-group of dropped roles does nothing: %s', count(*)) END,
+		''
+	FROM (SELECT DISTINCT p.creator FROM tq_internal.policy p
+		WHERE p.creator IS NOT NULL AND p.retired IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid = p.creator)) AS d;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)

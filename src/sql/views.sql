@@ -686,8 +686,9 @@ CREATE VIEW tq_internal.all_cron_overview AS
 		c.task_queue_id, c.payload, c.options, c.overlap,
 		CASE WHEN c.paused THEN false ELSE j.active END AS active,
 		c.last_scheduled, c.last_fired, c.last_task AS last_task_id, t.state AS last_state, c.last_skipped,
-		j.job_id, j.status AS log_status, j.message AS log_message, j.started AS log_started, j.finished AS log_finished
+		j.job_id, j.status AS log_status, j.message AS log_message, j.started AS log_started, j.finished AS log_finished, f.fault
 	FROM tq_internal.cron c
+		LEFT JOIN tq_internal.cron_faults() f ON f.name = c.name AND f.role = c.role
 		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
 		LEFT JOIN LATERAL (SELECT o.state FROM tq_internal.all_task_overview o WHERE o.task_id = c.last_task) t ON true;
 CREATE VIEW tq_internal.visible_cron_overview AS
@@ -714,6 +715,7 @@ COMMENT ON COLUMN tq.cron_overview.log_status IS 'status of the last entry of pg
 COMMENT ON COLUMN tq.cron_overview.log_message IS 'message of that entry: an error, if it has failed';
 COMMENT ON COLUMN tq.cron_overview.log_started IS 'when that run of the job began';
 COMMENT ON COLUMN tq.cron_overview.log_finished IS 'when it ended';
+COMMENT ON COLUMN tq.cron_overview.fault IS 'why it creates no task: its owner was dropped, cannot log in, or lacks scopes; NULL: it does';
 
 CREATE VIEW tq_internal.all_subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,

@@ -195,7 +195,7 @@ SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '8.5 hea
 
 -- health
 SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
-	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers', '8.5 health: its checks');
+	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers cron policies', '8.5 health: its checks');
 SELECT is((SELECT count(*) FROM tq.health() WHERE ok IS NULL OR detail IS NULL OR (hint IS NULL) <> ok), 0::bigint, '8.5 health: a hint where it is not ok');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5 health: nothing is pending for long');
 SET tq.clock_offset = '2 hours';

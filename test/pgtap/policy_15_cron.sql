@@ -212,13 +212,25 @@ SELECT tq.grant_queue('gone', 'test/*', 'produce') \g /dev/null
 SET ROLE gone;
 SELECT FROM tq.schedule_cron('gone', '* * * * *', 'test/a');
 RESET ROLE;
+SELECT ok(ok, '15.1 health') FROM tq.health() WHERE name = 'cron';
+SELECT is(fault, NULL, '15.1 no fault') FROM tq.cron_overview WHERE name = 'gone';
+SELECT tq.revoke_queue('gone', 'test/*', 'produce') \g /dev/null
+SELECT is(fault, 'its owner lacks scopes', '15.1 fault: the scopes were revoked') FROM tq.cron_overview WHERE name = 'gone';
+SELECT throws_ok($$SELECT tq.run_cron_now('gone', 'gone')$$, 'TQ403', NULL, '15.1 no task');
+SELECT tq.grant_queue('gone', 'test/*', 'produce') \g /dev/null
 ALTER ROLE gone NOLOGIN;
+SELECT is(fault, 'its owner cannot log in', '15.1 fault: it cannot log in') FROM tq.cron_overview WHERE name = 'gone';
+SELECT is(format('%s %s', ok, detail), 'f gone', '15.1 health names it') FROM tq.health() WHERE name = 'cron';
+SET ROLE boss;
+SELECT is(count(fault), 1::bigint, '15.1 the view shows it to an admin') FROM tq.cron_overview;
+RESET ROLE;
 SELECT is(pg_temp.answer($$SELECT tq.run_cron_now('gone', 'gone')$$), 'TQ409 the owner of recurring task "gone" cannot log in Its owner is role "gone", and pg_cron runs a job as the role that owns it. '
 	'Alter the role to LOGIN, or call tq.unschedule_cron() as a member of tq_admin.', '15.1 its owner cannot log in: no task');
 SET ROLE gone;
 SELECT throws_ok($$SELECT tq_internal.fire_cron('gone')$$, 'TQ409', NULL, '15.1 nor by the clock');
 RESET ROLE;
 DROP ROLE gone;
+SELECT is(fault, 'its owner was dropped', '15.1 fault: it was dropped') FROM tq.cron_overview WHERE name = 'gone';
 SELECT owner AS gone FROM tq.cron_overview WHERE name = 'gone' \gset
 SELECT pg_temp.throws(format($$SELECT tq.run_cron_now('gone', %L)$$, :'gone'), 'TQ409', '15.1 its owner was dropped: no task');
 SELECT is(command, format($$SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = 'tq:gone' AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username) AND database = %L$$, current_database()),
