@@ -98,6 +98,7 @@ SELECT is(pg_temp.rest_after('spy', 'SELECT'), 'exception canceled', 'another ro
 SELECT is(pg_temp.rest_after('spy', 'DO ''BEGIN PERFORM tq.revoke_queue(''''spy'''', ''''bank/rest'''', ''''join''''); END'''), 'exception canceled', 'to join is a right for the moment of joining');
 SELECT pg_temp.allow('leaver') \g /dev/null
 SELECT is(pg_temp.rest_after('leaver', 'DROP ROLE leaver'), 'pending', 'a role that was dropped has none');
+SELECT is(detail, 'cancel-group of dropped roles does nothing: 1', 'which health shows') FROM tq.health() WHERE name = 'policies';
 SELECT is((SELECT count(DISTINCT creator)::int FROM tq_internal.policy WHERE policy ->> 'onUnsuccessful' = 'cancel-group'), 2, 'each role has a row of its own');
 SELECT is((SELECT count(*)::int FROM tq_internal.policy WHERE creator IS NOT NULL AND policy::text !~ 'cancel-group'), 0, 'for what needs its rights alone');
 SELECT tq.revoke_scopes('spy', '{queue:cancel-task-group-in-queue:bank/rest}') \g /dev/null
