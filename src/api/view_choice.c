@@ -20,7 +20,13 @@
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+
+/* Before 16 it has a function without a prototype. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
 #include "nodes/pathnodes.h"
+#pragma GCC diagnostic pop
+
 #include "nodes/supportnodes.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"

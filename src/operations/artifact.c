@@ -29,6 +29,7 @@
 
 #define CONTENT_TYPE_MAX 255
 #define MESSAGE_MAX 4096
+#define URL_BYTES 8192
 
 #define DEFAULT_CONTENT_TYPE "application/binary"
 #define STORAGE_TYPES "blob, object, reference, link, error or inline"
@@ -128,7 +129,7 @@ artifact_request_refuse(const TqJsonReader *request, const char *key,
 
 /*
  * Returns whether text looks like a URI (RFC 3986): a scheme, a colon, and no
- * character that a URI may not have.
+ * character that a URI may not have; it is not longer than servers accept.
  */
 static bool
 is_uri(const char *text)
@@ -137,7 +138,7 @@ is_uri(const char *text)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t length = strspn(text, letters);
 
-	if (length == 0)
+	if (length == 0 || strlen(text) > URL_BYTES)
 		return false;
 	while (text[length] != '\0' &&
 		   (strchr(letters, text[length]) != NULL ||
@@ -283,8 +284,9 @@ check_details(const TqJsonReader *request, TqStorage storage)
 			break;
 		case TQ_STORAGE_REFERENCE:
 			if (!is_uri(tq_json_read_string(request, KEY_URL)))
-				artifact_request_refuse(request, "url",
-										"must be a URI with a scheme");
+				artifact_request_refuse(
+					request, "url",
+					"must be a URI with a scheme, of at most 8192 bytes");
 			break;
 		case TQ_STORAGE_ERROR:
 			check_error(request);

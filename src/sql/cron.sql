@@ -364,6 +364,10 @@ BEGIN
 		RAISE EXCEPTION 'invalid name "%"', tq_internal.clip(name)
 			USING ERRCODE = 'TQ400', DETAIL = format('It has %s bytes, or a character that is not allowed.', octet_length(name)),
 				HINT = 'Give 1 to 60 printable ASCII characters.';
+	ELSIF octet_length(schedule) > 1000 THEN	-- pg_cron checks the rest, where it is
+		RAISE EXCEPTION 'invalid schedule "%"', tq_internal.clip(schedule)
+			USING ERRCODE = 'TQ400', DETAIL = format('It has %s bytes, and may have 1000.', octet_length(schedule)),
+				HINT = 'Give five fields: minute, hour, day of month, month, day of week.';
 	ELSIF overlap NOT IN ('allow', 'skip', 'replace') THEN
 		RAISE EXCEPTION 'invalid overlap "%"', tq_internal.clip(overlap)
 			USING ERRCODE = 'TQ400', DETAIL = 'It says what a firing does while the last task is unresolved.', HINT = 'Give allow, skip or replace.';

@@ -8,6 +8,7 @@ CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb LANGUAGE sql AS $$
 	SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, n)
 $$;
 
+SET cron.database_name = 'elsewhere';	-- a pg_cron
 SELECT pg_temp.create('run', '{"taskQueueId": "test/run"}') \g /dev/null
 SELECT tq.claim_work('test/run', 'g', 'w') \g /dev/null
 
@@ -24,6 +25,10 @@ FROM (VALUES
 	($$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', pg_temp.numbers(9000)])$$, 'Element 2: payloads has 1179666000 bytes, and may have 16777216 (tq.max_payload); task has 1179666000 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.on_group_resolved(pg_temp.id('run'), 'test/q', jsonb_build_object('p', pg_temp.numbers(9000)))$$, 'payload has 1179666007 bytes, and may have 16777216 (tq.max_payload); task has 1179666007 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.schedule_cron('large', '* * * * *', 'test/q', pg_temp.numbers(9000))$$, 'payload has 1179666000 bytes, and may have 16777216 (tq.max_payload).'),
+	($$SELECT tq.schedule_cron('large', '* * * * *' || repeat(' ', 991), 'test/q')$$, 'none'),
+	($$SELECT tq.schedule_cron('large', '* * * * *' || repeat(' ', 992), 'test/q')$$, 'It has 1001 bytes, and may have 1000.'),
+	($$SELECT tq.schedule_cron('large', '* * * * *' || repeat(U&'\00e4', 1000000), 'test/q')$$, 'It has 2000009 bytes, and may have 1000.'),
+	($$SELECT tq.schedule_cron('string', '* * * * *', 'test/q', tags => '"x"')$$, 'tags must be an object; it is "x".'),
 	($$SELECT tq.schedule_cron('large', '* * * * *', 'test/q', extra => jsonb_build_object('e', pg_temp.numbers(9000)))$$, 'task has 1179666018 bytes, and may have 20971520 (tq.max_definition).'),
 	($$SELECT tq.enqueue('test/q', policy => jsonb_build_object('uniqueKey', 'k', 'claimTimeout', '1e-16000'::jsonb))$$, 'policy must not be larger than 2000 bytes.'),
 	($$SELECT tq.set_queue('test/q', jsonb_build_object('concurrentLimit', '1e-16000'::jsonb))$$, 'They must not be larger than 16000 bytes.'),
@@ -32,6 +37,9 @@ FROM (VALUES
 	($$SELECT tq.report_failed(pg_temp.id('run'), 0, error => pg_temp.numbers(9000))$$, 'With error_message, it has 1179666000 bytes, and may have 65536.'),
 	($$SELECT tq.report_failed(pg_temp.id('run'), 0, error => pg_temp.numbers(1), error_message => 'm')$$, 'With error_message, it has 131103 bytes, and may have 65536.'),
 	($$SELECT tq.resolve(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('run'), 'runId', 0, 'result', pg_temp.numbers(9000))))$$, 'Element 1 of reports has a key "result", which has 1179666000 bytes, and may have 1048576 (tq.max_inline_artifact).'),
+	($$SELECT tq.create_artifact(pg_temp.id('run'), 0, 'public/u', jsonb_build_object('storageType', 'reference', 'expires', pg_temp.iso(pg_temp.clock() + '1 h'), 'contentType', 'a/b', 'url', 'https://a/' || repeat('u', 8182)))$$, 'none'),
+	($$SELECT tq.create_artifact(pg_temp.id('run'), 0, 'public/v', jsonb_build_object('storageType', 'reference', 'expires', pg_temp.iso(pg_temp.clock() + '1 h'), 'contentType', 'a/b', 'url', 'https://a/' || repeat('u', 8183)))$$,
+		'In artifact "public/v" of run 0 of task "' || pg_temp.id('run') || '", "url" must be a URI with a scheme, of at most 8192 bytes.'),
 	($$SELECT tq.create_artifact(pg_temp.id('run'), 0, 'public/x', jsonb_build_object('storageType', 'inline', 'expires', pg_temp.iso(pg_temp.clock() + '1 h'), 'contentType', 'application/json', 'content', pg_temp.numbers(9000)))$$, 'In artifact "public/x" of run 0 of task "' || pg_temp.id('run') || '", "content" has 1179666000 bytes as text, and may have 1048576 (tq.max_inline_artifact).')) AS v (call, expected);
 
 -- What is refused because of its type is not written as text first.
