@@ -803,8 +803,7 @@ set_times_back(TimestampTz now)
 	static TimestampTz last = TQ_LONG_AGO;
 	bool is_first = last == TQ_LONG_AGO;
 
-	if (MyBackendType != B_BG_WORKER || !tq_clock_is_shared() ||
-		now < tq_clock_add_ms(last, CLOCK_MS))
+	if (!tq_clock_is_shared() || now < tq_clock_add_ms(last, CLOCK_MS))
 		return;
 	last = now;
 	tq_times_set_back(is_first);

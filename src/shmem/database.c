@@ -338,15 +338,18 @@ tq_clock_note_other(void)
 }
 
 /*
- * Returns whether all calls have had the clock of the maintenance worker for a
- * while, so that times which are ahead of it were not meant to be.
+ * Returns whether this process is the maintenance worker, and all calls have had
+ * its clock for a while, so that times which are ahead of it were not meant to be.
  */
 bool
 tq_clock_is_shared(void)
 {
 	TimestampTz now = tq_clock_real_now();
-	TimestampTz other = (TimestampTz) pg_atomic_read_u64(&shared->other_clock);
+	TimestampTz other;
 
+	if (my_slot == NULL)
+		return false;
+	other = (TimestampTz) pg_atomic_read_u64(&shared->other_clock);
 	return now < tq_clock_add_ms(other, -OTHER_MS) ||
 		   now > tq_clock_add_ms(other, OTHER_MS);
 }

@@ -123,7 +123,6 @@ SELECT is((SELECT string_agg(detail, '; ' ORDER BY detail) FROM tq.why(pg_temp.i
 SELECT is((SELECT string_agg(detail, '; ' ORDER BY detail) FROM tq.why(pg_temp.id('d')) WHERE detail ~ 'the root'), NULL, 'why: nor through what may not');
 SELECT is((SELECT concat_ws(' ', blocked, array_to_string(blocked_by, ',')) FROM tq.group_progress(pg_temp.id('g'))), 't ' || pg_temp.id('a'), 'blocked_by: only what may be seen');
 RESET ROLE;
-ROLLBACK TO s;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -251,15 +251,19 @@ CREATE FUNCTION pg_temp.teams_of_red() RETURNS text LANGUAGE plpgsql SECURITY DE
 ALTER FUNCTION pg_temp.teams_of_boss() OWNER TO boss;
 ALTER FUNCTION pg_temp.teams_of_red() OWNER TO red;
 SET ROLE boss;
-SELECT is(pg_temp.executed(), 'blue red', '8.5 a statement is prepared by an administrator') AS x, is(pg_temp.teams(), 'blue red', '8.5 and in a function') AS y;
+SELECT is(pg_temp.executed(), 'blue red', '8.5 a statement is prepared by an administrator');
+SELECT is(pg_temp.teams(), 'blue red', '8.5 and in a function');
 SET ROLE red;
-SELECT is(pg_temp.executed(), 'red', '8.5 and executed by a team') AS x, is(pg_temp.teams(), 'red', '8.5 and there') AS y;
+SELECT is(pg_temp.executed(), 'red', '8.5 and executed by a team');
+SELECT is(pg_temp.teams(), 'red', '8.5 and there');
 SELECT is(pg_temp.teams_of_boss(), 'blue red', '8.5 in a SECURITY DEFINER function its owner counts');
 SELECT is(pg_temp.teams(), 'red', '8.5 and the caller afterwards');
 SET ROLE stranger;
-SELECT is(pg_temp.executed(), NULL, '8.5 by a role without rights') AS x, is(pg_temp.teams(), NULL, '8.5 and there') AS y;
+SELECT is(pg_temp.executed(), NULL, '8.5 by a role without rights');
+SELECT is(pg_temp.teams(), NULL, '8.5 and there');
 SET ROLE boss;
-SELECT is(pg_temp.teams_of_red(), 'red', '8.5 that of a team') AS x, is(pg_temp.executed(), 'blue red', '8.5 by an administrator again') AS y;
+SELECT is(pg_temp.teams_of_red(), 'red', '8.5 that of a team');
+SELECT is(pg_temp.executed(), 'blue red', '8.5 by an administrator again');
 RESET ROLE;
 
 -- A role that loses its membership loses the rows with the next execution.

@@ -4,5 +4,5 @@ DO $$ BEGIN
 	EXECUTE (SELECT coalesce('TRUNCATE ' || string_agg(oid::regclass::text, ', '), 'SELECT') FROM pg_class
 		WHERE relnamespace = 'tq_internal'::regnamespace AND pg_relation_size(oid) > 0
 			AND relname IN ('task', 'task_group', 'unscheduled', 'dependency_counter', 'pending', 'delayed', 'run', 'run_detail',
-				'dependency', 'claim_timer', 'timer', 'dead_letter', 'failure', 'task_key', 'unique_key', 'gate_member', 'artifact'));
+				'dependency', 'foreign_dependency', 'claim_timer', 'timer', 'dead_letter', 'failure', 'task_key', 'unique_key', 'gate_member', 'artifact'));
 END $$;
