@@ -13,7 +13,7 @@ my $node = new_node('health', 'max_worker_processes = 4', 'max_prepared_transact
 my $db = 'postgres';
 my $widest = 0;
 my @names = ('preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
-	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay', 'clock', 'listeners', 'cron');
+	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay', 'clock', 'listeners', 'workers', 'cron', 'policies');
 
 # ---- what psql shows ----
 

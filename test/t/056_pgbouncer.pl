@@ -34,7 +34,7 @@ $node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'none')");
 # a name holds.  The pool for producers gets one connection.
 sub configuration
 {
-	my ($shown) = slurp_file("$FindBin::RealBin/../../doc/clients.md") =~ /^```ini\n(.*?)^```$/ms
+	my ($shown) = slurp_file("$FindBin::RealBin/../../doc/clients.md") =~ /^```ini\n(\[databases\]\n.*?)^```$/ms
 	  or die 'doc/clients.md shows no configuration of PgBouncer';
 	my $server = 'host=' . $node->host . ' port=' . $node->port . ' user=' . getpwuid($<);
 

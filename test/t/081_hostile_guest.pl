@@ -120,10 +120,12 @@ is(state_of_call($_), 'TQ403', "refused: $_") foreach (q{CALL tq.wait_for_work('
 
 beside('advisory locks', session('BEGIN', 'SELECT pg_advisory_lock(0), pg_advisory_lock(0, 0), pg_advisory_xact_lock(0), pg_advisory_xact_lock(0, 0)',
 	'SELECT count(pg_advisory_lock(n, 0)), count(pg_advisory_lock(n)), count(pg_advisory_lock(0, n)) FROM generate_series(7400, 7430) AS n'));
-foreach my $what ('tq.queue_stats', 'tq.task_details', 'tq.maintenance_overview', 'tq_internal.task', 'tq_internal.activation')
+foreach my $what ('tq.maintenance_overview', 'tq_internal.task', 'tq_internal.activation')
 {
 	is(state_of_call("BEGIN; LOCK TABLE $what IN ACCESS SHARE MODE"), '42501', "LOCK TABLE $what is refused");
 }
+is(state_of_call("BEGIN; LOCK TABLE $_ IN SHARE MODE"), '42501', "LOCK TABLE $_ is refused") foreach ('tq.queue_stats', 'tq.task_details');
+beside('locks on views that show what a guest may see', session('BEGIN', 'LOCK TABLE tq.queue_stats, tq.task_details IN ACCESS SHARE MODE'));
 beside('locks on catalogs', session('BEGIN', 'LOCK TABLE pg_class, pg_extension, pg_database, pg_proc, pg_authid IN ACCESS SHARE MODE'),
 	session('BEGIN', 'SAVEPOINT s', 'LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE', 'ROLLBACK TO s', 'LOCK TABLE pg_extension IN SHARE MODE', 'ROLLBACK TO s',
 		"COMMENT ON DATABASE $db IS 'mine'", 'ROLLBACK TO s', "COMMENT ON EXTENSION tq IS 'mine'", 'ROLLBACK TO s', 'ALTER EXTENSION tq SET SCHEMA public', 'ROLLBACK TO s',
