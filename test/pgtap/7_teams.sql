@@ -9,20 +9,6 @@ CREATE ROLE spy;
 SELECT tq.grant_queue('bank', 'bank/*', 'produce'), tq.grant_queue('bank', 'bank/*', 'work'),
 	tq.grant_queue('teller', 'bank/*', 'produce'), tq.grant_queue('spy', 'mine/*', 'produce') \g /dev/null
 
--- Calls as a role: its result, or its error.
-CREATE FUNCTION pg_temp.call_as(who name, call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	result text;
-	detail text;
-BEGIN
-	PERFORM set_config('role', who, true);
-	EXECUTE call INTO result;
-	PERFORM set_config('role', 'none', true);
-	RETURN coalesce(result, 'NULL');
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	RETURN SQLSTATE || ' ' || detail;
-END $$;
 CREATE FUNCTION pg_temp.state_of(id tq.slugid) RETURNS text LANGUAGE sql AS $$
 	SELECT tq.status(id) ->> 'state' || coalesce(' ' || (tq.status(id) #>> '{runs,-1,reasonResolved}'), '')
 $$;

@@ -184,7 +184,7 @@ FROM unnest('{SELECT tq.pause_cron(''%s''),SELECT tq.resume_cron(''%s''),SELECT 
 SELECT matches(pg_temp.answer($$SELECT tq.pause_cron('mine')$$), '^TQ404 ', '15.1 which does not exist');
 SELECT is(pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), pg_temp.answer($$SELECT tq.pause_cron('none', owner => 'app')$$), '15.1 nor does it learn by naming the owner');
 SELECT matches(pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), '^TQ403 ', '15.1 for which it has no right');
-SELECT is(replace(pg_temp.answer($$SELECT tq.pause_cron('mine', 'nobody')$$), 'nobody', 'app'), pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), '15.1 nor whether there is that role');
+SELECT is(replace(pg_temp.answer($$SELECT tq.pause_cron('mine', 'absent')$$), 'absent', 'app'), pg_temp.answer($$SELECT tq.pause_cron('mine', 'app')$$), '15.1 nor whether there is that role');
 SELECT is(owner, 'other', '15.1 another owner can have the same name') FROM tq.schedule_cron('mine', '0 7 * * *', 'test/theirs', '"theirs"');
 SELECT pg_temp.payload(tq_internal.fire_cron('mine', pg_temp.minute(-3))) AS theirs \gset
 RESET ROLE;
