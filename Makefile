@@ -55,7 +55,7 @@ export PG_REGRESS_DIFF_OPTS ?= -U3 -F'^[^[:space:]]'
 # The claim cursor has two modes (src/shmem/claim_cursor.c).  The specs of claims run in
 # both: once more on a server on which transactions may be prepared.  Those that
 # prepare one run on that server only.
-PREPARING = ack-vs-ack create-vs-set-buckets cursor-prepare late-commit-vs-publish
+PREPARING = ack-vs-ack create-vs-set-buckets cursor-prepare foreign-dependency-prepared late-commit-vs-publish
 CLAIMING = claim-% cursor-% wait-% %-vs-claim recalled-number new-queue-vs-new-queue
 isolation_prepared := $(filter $(PREPARING) $(CLAIMING),$(ISOLATION))
 override ISOLATION := $(filter-out $(PREPARING),$(ISOLATION))
