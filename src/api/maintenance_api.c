@@ -129,10 +129,11 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	tq_call_end();
 	/* Maintenance is enabled and the database is in use. */
 	if (!tq_maintenance)
-		ereport(NOTICE,
-				(errmsg("tq.maintenance is off: nothing is done"),
-				 errhint(
-					 "Reset it for the database when its copy is complete.")));
+		ereport(
+			NOTICE,
+			(errmsg("tq.maintenance is off: nothing is done"),
+			 errhint(
+				 "When the copy of the database is complete: ALTER DATABASE ... RESET tq.maintenance.")));
 	allowed = tq_maintenance && maintenance_is_in_use();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_publisher_set_block(IsTransactionBlock());

@@ -44,7 +44,7 @@ queue_settings_refuse(const char *queue_name, const char *fault)
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("invalid settings of queue \"%s\"", queue_name),
 					errdetail("They %s.", fault),
-					errhint("%s", tq_settings_hint(false))));
+					errhint("%s", tq_settings_hint(false, fault))));
 }
 
 /* Checks the default policy as that of a task with its retries. */

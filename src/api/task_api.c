@@ -476,7 +476,9 @@ task_read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 		faults.element = i + 1;
 		if (nulls[i])
 		{
-			tq_fault(&faults, "payload", "must not be NULL");
+			tq_fault_with_hint(
+				&faults, "payload", "must not be NULL",
+				"Leave the element out, or give the JSON value 'null'.");
 			continue;
 		}
 		tasks[i] = common;

@@ -779,16 +779,19 @@ warn_broken(const TqMessage *message, const TqMessageTask *task,
 	if (message->id <= warned)
 		return;
 	warned = message->id;
-	ereport(WARNING,
-			(errcode(error->sqlerrcode),
-			 errmsg("message %lld cannot be built", (long long) message->id),
-			 errdetail("It is of exchange %s and task %s: %s",
-					   tq_exchange_name(message->exchange),
-					   task != NULL
-						   ? tq_slug_text(&task->named.task.task_id)
-						   : psprintf("number " INT64_FORMAT, message->task),
-					   error->message),
-			 errhint("Readers get it without its payload.")));
+	ereport(
+		WARNING,
+		(errcode(error->sqlerrcode),
+		 errmsg("message %lld cannot be built", (long long) message->id),
+		 errdetail("It is of exchange %s and task %s: %s",
+				   tq_exchange_name(message->exchange),
+				   task != NULL
+					   ? tq_slug_text(&task->named.task.task_id)
+					   : psprintf("number " INT64_FORMAT, message->task),
+				   error->message),
+		 errhint(
+			 "Readers get it without its payload; where tq.task() fails, too, "
+			 "tq.delete_task() removes the task.")));
 }
 
 /*

@@ -54,7 +54,7 @@ tq_task_check_payload(const TqTask *task)
 							   tq_slug_text(&task->task_id)),
 						errdetail("It was dropped when the task was completed "
 								  "(dropPayload)."),
-						errhint("Create a new task.")));
+						errhint("Create a task with the payload again.")));
 }
 
 /* Raises TQ409 if a task has so many runs that it cannot get another one. */
@@ -62,13 +62,15 @@ void
 tq_task_check_runs(const TqTask *task, const TqRun *last)
 {
 	if (last->run_id + 1 >= tq_max_runs)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task \"%s\" has reached the maximum number of runs",
-						tq_slug_text(&task->task_id)),
-				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
-						   last->run_id + 1, tq_max_runs),
-				 errhint("Create a new task.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" has reached the maximum number of runs",
+					tq_slug_text(&task->task_id)),
+			 errdetail("It has %d runs, and may have %d (tq.max_runs).",
+					   last->run_id + 1, tq_max_runs),
+			 errhint(
+				 "Create a task with the definition that tq.task() returns, or raise tq.max_runs.")));
 }
 
 /*

@@ -611,7 +611,7 @@ tq_access_error(const TqNeed *need)
 		 errdetail("The call requires %s.", missing.data),
 		 by_assumed
 			 ? errhint(
-				   "The transaction has assumed credentials; only their scopes count.")
+				   "The transaction has assumed credentials, and only their scopes count: call it in another transaction.")
 			 : errhint("An administrator can grant scopes to role \"%s\": "
 					   "tq.grant_scopes(), tq.grant_queue().",
 					   tq_error_role(ROLE_IN_QUESTION()))));

@@ -58,8 +58,7 @@ add_label(TqFaults *faults)
 }
 
 /*
- * Notes that the value of a key breaks a rule, and what to do about it, unless
- * that is NULL.
+ * Notes that the value of a key breaks a rule, and what to do about it.
  */
 void
 tq_fault_with_hint(TqFaults *faults, const char *key, const char *rule,
@@ -79,31 +78,70 @@ tq_fault_with_hint(TqFaults *faults, const char *key, const char *rule,
 					 rule);
 }
 
-/* The same without a hint. */
+/* What a key is that is left out, or NULL for one that must be there. */
+static const char *
+default_of(const TqFaults *faults, const char *key)
+{
+	static const struct
+	{
+		const char *key;
+		const char *value;
+		bool of_arguments; /* only */
+	} defaults[] = {{"priority", "lowest"},
+					{"requires", "all-completed"},
+					{"retries", "5"},
+					{"schedulerId", "\"-\""},
+					{"projectId", "\"none\""},
+					{"taskGroupId", "a group of its own"},
+					{"routes", "none"},
+					{"scopes", "none"},
+					{"tags", "none"},
+					{"extra", "none"},
+					{"delay", "none"},
+					{"run_at", "the present time", true},
+					{"name", "none", true},
+					{"deadline", "none", true},
+					{"expires", "that of retention", true},
+					{"expires", "a year after the deadline"}};
+
+	for (int i = 0; i < lengthof(defaults); i++)
+	{
+		if (strcmp(defaults[i].key, key) == 0 &&
+			(faults->of_arguments || !defaults[i].of_arguments))
+			return defaults[i].value;
+	}
+	return NULL;
+}
+
+/* The same with a hint that says which value the key has if it is left out. */
 void
 tq_fault(TqFaults *faults, const char *key, const char *rule)
 {
-	tq_fault_with_hint(faults, key, rule, NULL);
+	const char *value = default_of(faults, key);
+	const char *quote = faults->of_arguments ? "" : "\"";
+	const char *name = faults->of_arguments ? argument_of(faults, key) : key;
+
+	tq_fault_with_hint(faults, key, rule,
+					   psprintf("Correct %s%s%s%s%s%s%s.", quote, name, quote,
+								value != NULL ? ", or leave it out for " : "",
+								value != NULL ? value : "",
+								value != NULL && !faults->of_arguments ? ","
+																	   : "",
+								faults->of_arguments
+									? ""
+									: " and send the definition again"));
 }
 
 pg_noreturn static void
 raise_one(const TqFaults *faults)
 {
-	if (faults->of_arguments)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid %s", faults->key),
-				 errdetail("%s.", faults->list.data),
-				 faults->hint != NULL ? errhint("%s", faults->hint)
-									  : errhint("Correct %s.", faults->key)));
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid \"%s\" in task definition", faults->key),
+			 errmsg(faults->of_arguments ? "invalid %s"
+										 : "invalid \"%s\" in task definition",
+					faults->key),
 			 errdetail("%s.", faults->list.data),
-			 faults->hint != NULL
-				 ? errhint("%s", faults->hint)
-				 : errhint("Correct \"%s\" and send the definition again.",
-						   faults->key)));
+			 errhint("%s", faults->hint)));
 }
 
 /* Raises an error of all faults, if there are any. */
@@ -280,17 +318,20 @@ tq_definition_check_dependencies(TqFaults *faults,
 	TqSlug *sorted;
 
 	if (n > tq_max_dependencies)
-		tq_fault(
+		tq_fault_with_hint(
 			faults, "dependencies",
 			psprintf("has %d items, and may have %d (tq.max_dependencies)", n,
-					 tq_max_dependencies));
+					 tq_max_dependencies),
+			"Let tasks in between depend on some of them each.");
 	if (n < 2 || n > tq_max_dependencies)
 		return;
 	sorted = palloc(sizeof(TqSlug) * n);
 	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), tq_compare_slugs);
 	if (qunique(sorted, n, sizeof(TqSlug), tq_compare_slugs) != n)
-		tq_fault(faults, "dependencies", "must not name a task twice");
+		tq_fault_with_hint(faults, "dependencies",
+						   "must not name a task twice",
+						   "Name each task once.");
 	pfree(sorted);
 }
 
@@ -425,7 +466,8 @@ parse_policy(TqFaults *faults, const Jsonb *policy, bool with_default,
 						 : tq_policy_parse(policy, given);
 	if (fault != NULL)
 	{
-		tq_fault_with_hint(faults, "policy", fault, tq_settings_hint(true));
+		tq_fault_with_hint(faults, "policy", fault,
+						   tq_settings_hint(true, fault));
 		return false;
 	}
 	if (size <= sizeof(last->policy) && given->policy.keys == 0)
@@ -490,7 +532,8 @@ set_policy(TqFaults *faults, TqTaskDefinition *definition, Jsonb *policy,
 										tq_max_runs);
 
 	if (fault != NULL)
-		tq_fault(faults, "policy", fault);
+		tq_fault_with_hint(faults, "policy", fault,
+						   "Change one of the two keys, or leave it out.");
 	task->retries = retries;
 	tq_definition_set_expires(&definition->named, &given->policy);
 	if (JB_ROOT_COUNT(policy) > 0)
@@ -717,10 +760,11 @@ tq_check_times(TqFaults *faults, const TqTaskDefinition *definition,
 						   tq_clock_text(task->deadline),
 						   tq_clock_text(task->expires)));
 	if (is_good && visible > task->deadline)
-		tq_fault(faults, delay,
-				 psprintf("must not go past \"deadline\", %s; it ends at %s",
-						  tq_clock_text(task->deadline),
-						  tq_clock_text(visible)));
+		tq_fault_with_hint(
+			faults, delay,
+			psprintf("must not go past \"deadline\", %s; it ends at %s",
+					 tq_clock_text(task->deadline), tq_clock_text(visible)),
+			"Give a shorter delay, or a later deadline.");
 	if (is_good && task->expires > tq_clock_latest())
 		tq_fault(faults, "expires",
 				 psprintf("must be in or before the year 9999; it is %s",

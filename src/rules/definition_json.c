@@ -75,6 +75,13 @@ definition_json_refuse(const TqJsonReader *source, const char *key,
 	tq_fault(source->owner, key, rule);
 }
 
+static void
+refuse_missing(const TqJsonReader *source, const char *key, const char *rule)
+{
+	tq_fault_with_hint(source->owner, key, rule,
+					   "Add it, and send the definition again.");
+}
+
 static char *
 get_identifier(const TqJsonReader *source, int key)
 {
@@ -199,7 +206,7 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 	if (metadata == NULL)
 	{
 		if (tq_json_at(source, KEY_METADATA) == NULL)
-			definition_json_refuse(source, "metadata", "is required");
+			refuse_missing(source, "metadata", "is required");
 		return;
 	}
 	all_known = tq_json_open(&reader, &metadata->root, &unknown);
@@ -247,8 +254,8 @@ definition_json_read_queue(const TqJsonReader *source, TqNamedTask *named)
 	}
 	if (queue == NULL && (provisioner == NULL || worker_type == NULL))
 	{
-		definition_json_refuse(source, "taskQueueId",
-							   "is required, or provisionerId and workerType");
+		refuse_missing(source, "taskQueueId",
+					   "is required, or provisionerId and workerType");
 		return;
 	}
 	if (queue == NULL)
@@ -314,7 +321,7 @@ read_objects(const TqJsonReader *source, bool is_stored,
 	definition->payload = is_stored ? tq_json_read_any(source, KEY_PAYLOAD)
 									: tq_json_read_object(source, KEY_PAYLOAD);
 	if (tq_json_at(source, KEY_PAYLOAD) == NULL)
-		definition_json_refuse(source, "payload", "is required");
+		refuse_missing(source, "payload", "is required");
 	definition->metadata = tq_json_read_object(source, KEY_METADATA);
 	check_metadata(source, definition->metadata);
 	definition->tags = tq_definition_tags(source->owner,
@@ -334,7 +341,7 @@ read_times(const TqJsonReader *source, bool is_stored, TqTask *task)
 	task->created = task->deadline = DT_NOBEGIN; /* unless they are valid */
 	if (!tq_json_read_time(source, KEY_CREATED, &task->created) &&
 		tq_json_at(source, KEY_CREATED) == NULL)
-		definition_json_refuse(source, "created", "is required");
+		refuse_missing(source, "created", "is required");
 	if (is_stored && tq_json_at(source, KEY_DEADLINE) == NULL)
 	{
 		task->deadline = task->expires = DT_NOEND;
@@ -343,7 +350,7 @@ read_times(const TqJsonReader *source, bool is_stored, TqTask *task)
 	}
 	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline) &&
 		tq_json_at(source, KEY_DEADLINE) == NULL)
-		definition_json_refuse(source, "deadline", "is required");
+		refuse_missing(source, "deadline", "is required");
 	if (!tq_json_read_time(source, KEY_EXPIRES, &task->expires))
 		task->expires = TIMESTAMP_IS_NOBEGIN(task->deadline)
 							? task->deadline
@@ -416,9 +423,9 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 	if (!JsonContainerIsObject(json))
 		refuse_kind(faults, json);
 	if (!tq_json_open(&source, json, &unknown))
-		definition_json_refuse(&source,
-							   tq_error_clip(tq_json_string_of(&unknown)),
-							   "is not a key of a task definition");
+		tq_fault_with_hint(faults, tq_error_clip(tq_json_string_of(&unknown)),
+						   "is not a key of a task definition",
+						   "Leave it out, or put it into \"extra\".");
 	memset(definition, 0, sizeof(TqTaskDefinition));
 	task->task_id = *faults->task_id;
 	task->expires_given = true;

@@ -178,7 +178,7 @@ typedef struct TqFaults
 	int n;
 	int labeled;         /* the element that was named last */
 	const char *key;     /* of the last one */
-	const char *hint;    /* the same, or NULL */
+	const char *hint;    /* the same */
 	StringInfoData list; /* not valid if there is none */
 } TqFaults;
 

@@ -750,14 +750,16 @@ append_keys(StringInfo hint, const char *of, const Field *fields, int n)
 }
 
 /*
- * Returns a hint of the keys that a policy may have, or settings, which may
- * have a policy.
+ * Returns what to do about a fault of a policy, or of settings, which may have
+ * a policy: of a key that is not known, the keys that they may have.
  */
 const char *
-tq_settings_hint(bool of_policy)
+tq_settings_hint(bool of_policy, const char *fault)
 {
 	StringInfoData hint;
 
+	if (strstr(fault, "must not have the key \"") == NULL)
+		return "Give the key such a value, or leave it out for its default.";
 	initStringInfo(&hint);
 	if (!of_policy)
 	{

@@ -75,7 +75,7 @@ typedef struct TqGivenSettings
 	Jsonb *weights; /* of fairness keys, all above 0; NULL: none */
 } TqGivenSettings;
 
-extern const char *tq_settings_hint(bool of_policy);
+extern const char *tq_settings_hint(bool of_policy, const char *fault);
 extern const char *tq_queue_settings_parse(const Jsonb *json,
 										   TqGivenSettings *given);
 

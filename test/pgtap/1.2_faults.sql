@@ -63,5 +63,20 @@ SELECT matches(pg_temp.error($$SELECT tq.enqueue('test/q', policy => '{"retry": 
 SELECT matches(pg_temp.error($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x', '{"policy": {"retry": 5}}'))$$) ->> 'hint', '^The keys of a policy are', 'of a definition');
 SELECT matches(pg_temp.error(format('SELECT tq.set_queue(%L, %L)', 'test/q', settings)) ->> 'hint', '^The keys of settings are paused, .*, policy; one that is null is removed\. The keys of a policy are retries, .*\.$', 'of settings: ' || settings)
 	FROM unnest('{"{\"pause\": true}", "{\"policy\": {\"retry\": 5}}"}'::text[]) AS settings;
+
+-- a hint says what a key is that is left out, or what else leads out
+SELECT is(pg_temp.error(query) ->> 'hint', hint, query) FROM (VALUES
+	($$SELECT tq.enqueue('test/q', priority => 'normal')$$, 'Correct priority, or leave it out for lowest.'),
+	($$SELECT tq.enqueue('test/q', deadline => '-1 s')$$, 'Correct deadline, or leave it out for none.'),
+	($$SELECT tq.enqueue('test/q', deadline => '1 s', expires => '-1 s')$$, 'Correct expires, or leave it out for that of retention.'),
+	($$SELECT tq.enqueue('test/q', scheduler_id => 'a.b')$$, 'Correct scheduler_id, or leave it out for "-".'),
+	($$SELECT tq.enqueue('test/q', policy => '{"claimTimeout": "soon"}')$$, 'Give the key such a value, or leave it out for its default.'),
+	($$SELECT tq.enqueue('test/q', policy => '{"claimTimeout": 2, "runTimeout": 1}')$$, 'Change one of the two keys, or leave it out.'),
+	($$SELECT tq.set_queue('test/q', '{"maxPending": -1}')$$, 'Give the key such a value, or leave it out for its default.'),
+	($$SELECT tq.enqueue_tasks('test/q', '{NULL}')$$, 'Leave the element out, or give the JSON value ''null''.'),
+	($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x') || '{"priority": "normal"}')$$, 'Correct "priority", or leave it out for lowest, and send the definition again.'),
+	($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x') - 'deadline')$$, 'Add it, and send the definition again.'),
+	($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x') || '{"deadline": "x"}')$$, 'Correct "deadline" and send the definition again.'),
+	($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.def('x') || '{"retry": 5}')$$, 'Leave it out, or put it into "extra".')) AS v (query, hint);
 SELECT * FROM finish();
 ROLLBACK;

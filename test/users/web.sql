@@ -31,8 +31,8 @@ SELECT users.is(tq.result(:'mail'), '["sent", 250]'::jsonb, 'the result of a job
 
 -- Errors lead out.
 SELECT users.fails('SELECT tq.enqueue(''shop/mail'', policy => ''{"retry": 5}'')', '^TQ400 .*"retries".*retry => 5', 'retry in a policy: the argument, and the key');
-SELECT users.fails('SELECT tq.enqueue(''shop/mail'', policy => ''{"claimTimeout": "soon"}'')', '"claimTimeout".*seconds.*"soon"', 'a key of a policy that has no such value: its form');
-SELECT users.fails('SELECT tq.enqueue(''shop/mail'', priority => ''urgent'')', '^TQ400 .*highest.*lowest.*"urgent"', 'a priority that is none: those that there are');
+SELECT users.fails('SELECT tq.enqueue(''shop/mail'', policy => ''{"claimTimeout": "soon"}'')', '"claimTimeout".*seconds.*"soon".*Give the key such a value', 'a key of a policy that has no such value: its form');
+SELECT users.fails('SELECT tq.enqueue(''shop/mail'', priority => ''urgent'')', '^TQ400 .*highest.*"urgent".*leave it out for lowest', 'a priority that is none: those that there are, and the default');
 SELECT users.fails('SELECT tq.enqueue(''shop mail'')', '^TQ400 .*provisionerId/workerType', 'the name of a queue: its form');
 SELECT users.fails(format('SELECT tq.report_completed(%L, 1)', :'mail'), '^TQ404 .*run', 'a run that is none');
 
