@@ -56,9 +56,13 @@ BEGIN
 END
 $$;
 
--- Roles of this server that a user grants to roles of its own.
+-- Roles of this server that a user grants to roles of its own.  A comment marks those
+-- that tq has made: their members are meant, in each database.  A role that may make
+-- roles can write the comment, too, but since PostgreSQL 16 not without the right to
+-- grant what it has made, of which there is a warning all the same.
 DO $$
 DECLARE
+	mark CONSTANT pg_catalog.text := 'role of the extension tq';
 	made pg_catalog.name;
 	member pg_catalog.name;
 	heirs pg_catalog.text;
@@ -67,6 +71,7 @@ BEGIN
 		BEGIN
 			IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = made) THEN
 				EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', made);
+				EXECUTE pg_catalog.format('COMMENT ON ROLE %I IS %L', made, mark);
 				CONTINUE;
 			END IF;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN
@@ -90,7 +95,8 @@ BEGIN
 		SELECT pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(m.rolname), ', ') INTO heirs
 			FROM pg_catalog.pg_auth_members a
 				JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
-			WHERE g.rolname = made AND NOT a.admin_option AND NOT m.rolsuper;
+			WHERE g.rolname = made AND NOT a.admin_option AND NOT m.rolsuper
+				AND pg_catalog.shobj_description(g.oid, 'pg_authid') IS DISTINCT FROM mark;
 		IF heirs IS NOT NULL THEN
 			RAISE WARNING 'role "%" exists and has members', made
 				USING DETAIL = pg_catalog.format('They have rights to tq in this database, too: %s.', heirs),

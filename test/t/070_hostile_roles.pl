@@ -190,7 +190,8 @@ $node->safe_psql('postgres', 'ALTER ROLE tq_admin NOLOGIN; GRANT tq_admin TO gue
 like(create_in('granted', 'SELECT 1', 'postgres'),
 	qr/^created .*WARNING: .*can be granted by role "guest"/s, 'tq_admin that a role may grant: a warning');
 $node->safe_psql('postgres', 'REVOKE tq_admin FROM guest; GRANT tq_worker TO guest');
-my $members = create_in('members', 'SELECT 1', 'postgres');
+unlike(create_in('second', 'SELECT 1', 'postgres'), qr/WARNING/, 'members of a role that tq has made are meant: no warning');
+my $members = create_in('members', 'COMMENT ON ROLE tq_worker IS NULL', 'postgres');
 like($members, qr/^created .*WARNING: .*role "tq_worker" exists and has members.*DETAIL: [^\n]*guest/s, 'a role with members: a warning that names them');
 unlike($members, qr/WARNING.*WARNING/s, 'and no more');
 $node->safe_psql('postgres', 'REVOKE tq_worker FROM guest; GRANT tq_admin TO root2 WITH ADMIN OPTION');
