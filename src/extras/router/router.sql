@@ -515,6 +515,20 @@ END
 $$;
 @claim_work/2:comment@
 
+@claim_task:at@
+@claim_task@
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
+BEGIN
+	worker_group := COALESCE(worker_group, (tq_shard_internal.session_worker())[1]);
+	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
+	RETURN QUERY SELECT * FROM tq_shard_internal.claim_task_at(tq_shard_internal.of_task(task_id), task_id, run_id, worker_group, worker_id);
+END
+$$;
+@claim_task:comment@
+
 -- The outcomes alone: a shard answers in the order of the ids.
 CREATE FUNCTION tq_shard_internal.outcomes_at(on_partition int, task_ids tq.slugid[], run_ids int[], reason text, credentials jsonb) RETURNS text[]
 	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;

@@ -8,7 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../../t";
 use Tq;
 
-my $node = new_node('router', 'max_connections = 50');
+my $node = new_node('router', 'max_connections = 50', "cron.database_name = 'elsewhere'");
 my $router = 'router';
 
 plan skip_all => 'there is no plproxy' unless $node->safe_psql('postgres', q{SELECT 1 FROM pg_available_extensions WHERE name = 'plproxy'});
@@ -114,7 +114,7 @@ is(ask("SELECT count(*) FROM tq.list_dependent_tasks('$task_of_it')"), '1', 'whi
 # ---- many at once ----
 
 is(ask(q{SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', tq.slugid(), 'task',
-	(tq.task('} . $ids[0] . q{') - '{taskGroupId,provisionerId,workerType}'::text[]) || '{"taskQueueId": "app/many"}')) FROM generate_series(1, 30)))}), '30', 'create_tasks() of several shards');
+	(tq.task('} . $ids[0] . q{') - '{taskGroupId,provisionerId,workerType}'::text[]) || jsonb_build_object('taskQueueId', 'app/many', 'deadline', now() + interval '1 day'))) FROM generate_series(1, 30)))}), '30', 'create_tasks() of several shards');
 is(ask(q{SELECT (tq.task_queue_counts('app/many') -> 'pendingTasks')::bigint}), '30', 'all are there');
 is(ask(q{WITH i AS MATERIALIZED (SELECT array_agg(tq.slugid()) AS ids, array_agg('{}'::jsonb) AS payloads FROM generate_series(1, 30))
 	SELECT tq.enqueue_tasks('app/many', payloads, ids) = ids::text[] FROM i}), 't', 'enqueue_tasks() with ids of several shards');
@@ -230,6 +230,61 @@ ask(q{BEGIN; SELECT count(*) FROM tq.fetch('ended', 1000); ROLLBACK});
 ask("SELECT tq.ack('ended', $ids_of[99])");
 is(ask(sprintf $messages, 1000), '', 'all');
 like(refused(q{SELECT tq.ack('none', 5)}), qr/TQ404: .*subscription "none" does not exist/, 'no subscription');
+
+# ---- owners, teams and quotas ----
+
+$node->safe_psql('postgres', 'CREATE ROLE lead LOGIN; CREATE ROLE small LOGIN; ALTER ROLE small SET tq.max_queues = 1');
+ask(q{SELECT tq.grant_queue('lead', 'team/*', a), tq.grant_queue('small', 'small/*', a) FROM unnest('{produce,work,read,manage}'::text[]) AS a;
+	SELECT tq.grant_scopes('lead', '{queue:schedule-cron-in-queue:team/*}'), tq.grant_scopes('small', '{queue:set-queue:small/*}')});
+my @team = split /\n/, ask(q{SET ROLE lead; SELECT tq.enqueue('team/work', '{"secret": 1}', retries => 0) FROM generate_series(1, 12)});
+is(ask(q{SET ROLE lead; SELECT count(*), count(*) FILTER (WHERE task_queue_id LIKE 'team/%') FROM tq.task_overview}), '12|12', 'a team sees its tasks on all shards, and no others');
+is(ask(q{SET ROLE lead; SELECT sum(pending), count(*) FILTER (WHERE task_queue_id NOT LIKE 'team/%') FROM tq.queue_stats}), '12|0', 'and its queues');
+is(ask(q{SET ROLE lead; SELECT sum((tq.task_queue_counts('team/work') ->> 'pendingTasks')::int)}), '12', 'and their counts');
+is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq.task_overview}), '0', 'a role without rights sees none');
+like(refused("SET ROLE lead; SELECT tq.status('$ids[0]')"), qr/TQ404|TQ403/, 'nor one that it names');
+
+# A claim that names no worker has one of the session, whichever shard it is from.
+my $claimed = ask(q{SET ROLE lead; SET application_name = 'team app';
+	SELECT count(*), count(DISTINCT (worker_group, worker_id)), min(worker_group) FROM generate_series(1, 9) AS n, tq.claim_work(left('team/work', n * 0 + 9), tasks => 4)});
+is($claimed, '12|1|team-app', 'claims of all shards without a name: one worker');
+is(ask(q{SET ROLE lead; SELECT DISTINCT worker_group FROM tq.worker_overview}), 'team-app', 'which the shards know');
+ask("SET ROLE lead; SELECT tq.report_failed('$_', 0) FROM tq.status('$_')") foreach @team[0, 1];
+is(ask(q{SET ROLE lead; SELECT count(*) FROM tq.failure_overview}), '2', 'a team lists its failures');
+is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq.failure_overview}), '0', 'and no other role does');
+
+# A group that is stuck, on the shard where it is.
+my $stuck = ask("SET ROLE lead; SELECT tq.enqueue('team/next', task_group_id => '$team[0]', dependencies => ARRAY['$team[0]']::tq.slugid[])");
+is(ask("SET ROLE lead; SELECT blocked, blocked_by FROM tq.group_progress('$team[0]')"), "t|{$team[0]}", 'a blocked group');
+is(ask("CALL tq.wait_for_task_group('$team[0]', '20 s')"), 'blocked', 'a wait for it ends');
+is(ask(q{SET ROLE lead; SELECT sum(blocked) FROM tq.queue_stats WHERE task_queue_id = 'team/next'}), '1', 'its queue shows the task');
+is(ask("SET ROLE lead; SELECT count(*) FROM tq.why('$stuck') AS w WHERE w.detail LIKE '%$team[0]%'") > 0, 1, 'why() knows the cause');
+is(refused("DO \$\$ DECLARE answer text; BEGIN CALL tq.wait_for_task('$team[0]', '20 s', answer); IF answer <> 'failed' THEN RAISE EXCEPTION 'answer %', answer; END IF; END \$\$"),
+	'', 'the state of a task, in a variable');
+is(ask("CALL tq.wait_for_task(result => NULL, wait => '1 ms', task_id => '$team[2]')"), 'unresolved', 'and by the names of the arguments');
+
+# A dependency on a task of another application goes to its shard.
+like(refused("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$ids[0]']::tq.slugid[])"), qr/TQ40[034]/, 'no dependency on a task of another application');
+ask(q{SELECT tq.grant_queue('lead', 'app/mail', 'depend')});
+my $after = ask("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$ids[0]']::tq.slugid[])");
+is(ask("SELECT tq.status('$after') ->> 'state'"), 'unscheduled', 'with the right to depend on it there is one');
+is(ask("SELECT count(*) FROM tq.claim_task('$ids[0]', 0, 'g', 'w')"), '1', 'it is claimed');
+ask("SELECT tq.report_completed('$ids[0]', 0)");
+ok($node->poll_query_until($router, "SELECT tq.status('$after') ->> 'state' = 'pending'"), 'and settled when that is completed');
+
+# A recurring task is of its owner.
+is(ask(q{SET ROLE lead; SELECT owner, active FROM tq.schedule_cron('nightly', '0 3 * * *', 'team/cron')}), 'lead|t', 'a recurring task has an owner');
+is(ask(q{SELECT owner, fault FROM tq.cron_overview WHERE name = 'nightly'}), 'lead|', 'which a view shows');
+like(refused(q{SELECT tq.pause_cron('nightly')}), qr/TQ404/, 'another role has none of that name');
+is(ask(q{SELECT active FROM tq.pause_cron('nightly', owner => 'lead')}), 'f', 'unless it names the owner');
+is(ask(q{SET ROLE lead; SELECT active FROM tq.resume_cron('nightly')}), 't', 'who does not');
+is(ask(q{SELECT length(tq.run_cron_now('nightly', owner => 'lead')::text)}), '22', 'a task of it');
+is(ask(q{SELECT name FROM tq.unschedule_cron('nightly', owner => 'lead')}), 'nightly', 'and its end');
+
+# A quota counts on each shard.
+ask(q{SET ROLE small; SELECT tq.set_queue('small/one', '{"retainFailed": "1 day"}')});
+is($node->safe_psql($_, q{SELECT count(*) FROM tq_internal.queue WHERE task_queue_id LIKE 'small/%'}), '1', "$_ has the queue of a quota of one") foreach ('s1', 's2', 's3');
+like(refused(q{SET ROLE small; SELECT tq.set_queue('small/two', '{"retainFailed": "1 day"}')}), qr/53400: .*role "small" has too many queues/, 'one too many');
+is(join(' ', map { $node->safe_psql($_, q{SELECT count(*) FROM tq_internal.queue WHERE task_queue_id LIKE 'small/%'}) } ('s1', 's2', 's3')), '1 1 1', 'no shard has it');
 
 # ---- waits ----
 

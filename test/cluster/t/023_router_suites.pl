@@ -12,7 +12,7 @@
 #   020_router.pl has fetch() and ack();
 # - call what does not run through a router: 5.7 (assume), 8.5 (top), policy_12, policy_16;
 # - compare the text of errors, to which PL/Proxy adds its own: 1.2_faults, 2.22;
-# - call functions of tq_internal, or look at a ctid: 2.14, 2.15, policy_6_aging;
+# - call functions of tq_internal, or look at a ctid: 2.14, 2.15, clock, policy_6_aging;
 # - look at rows of views that a router has for each shard: 8.5_overviews, policy_6_views,
 #   policy_corners;
 # - need pg_cron, or roles that are not committed: 1.1_queue_names, 7, 8.6, attacks, policy_15;
