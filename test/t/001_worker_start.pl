@@ -68,8 +68,8 @@ ok( $node->poll_query_until(
 		'postgres', "$launcher AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $old)"),
 	'a launcher that was terminated comes back');
 is(worker_in($node, 'one'), $one, 'and leaves the maintenance workers alone');
-$node->safe_psql('none', 'CREATE EXTENSION tq');
-ok(wait_worker($node, 'none'), 'and starts others');
+$node->safe_psql('none', 'BEGIN; SAVEPOINT a; CREATE EXTENSION tq; RELEASE a; SAVEPOINT b; ROLLBACK TO b; COMMIT');
+ok(wait_worker($node, 'none'), 'and starts others, also of a savepoint before one that is rolled back');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($one)");
 ok(wait_worker($node, 'one', $one), 'and starts those again that it did not start');
 

@@ -81,6 +81,21 @@ sub start_waiting
 	return asleep($n);
 }
 
+# Stop a session while it sleeps, as $n do, so that it cannot look by itself.
+sub stop_asleep
+{
+	my ($n, $session) = @_;
+
+	kill 'STOP', $session->{pid};
+	until ($node->safe_psql($db, "SELECT count(*) = $n $sleepers") eq 't')
+	{
+		kill 'CONT', $session->{pid};
+		asleep($n);
+		kill 'STOP', $session->{pid};
+	}
+	return;
+}
+
 # A session that waits, and sleeps already; $n do then.
 sub waiter
 {
@@ -176,7 +191,9 @@ SKIP:
 	skip 'the system does not count wake-ups', 4 unless defined $sleeps;
 	usleep(1000) until sleeps_of($a->{pid}) > $sleeps || time - $a->{begun} > $SOON;
 	asleep(2);
+	stop_asleep(2, $a);
 	new_task("deadline => '5 days'");
+	kill 'CONT', $a->{pid};
 	is_woken($a, 'a', 'woken in vain, it keeps its place');
 }
 finish($a) unless defined $sleeps;
