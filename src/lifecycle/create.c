@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "lib/qunique.h"
 #include "nodes/pg_list.h"
 #include "utils/memutils.h"
 
@@ -707,6 +708,34 @@ check_left_out(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
 	}
 }
 
+/* Raises 53400 if the new tasks are too many for the role in their queues. */
+static void
+check_quotas(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
+{
+	int64 *queues;
+	int count = 0;
+	int64 made = 0;
+
+	if (n == 1)
+	{
+		tq_quota_check_queue(tasks->named.task.queue,
+							 1 + tasks->ndependencies);
+		return;
+	}
+	queues = palloc(sizeof(int64) * n);
+	for (int i = 0; i < n; i++)
+	{
+		if (!batch[i]->is_new)
+			continue;
+		queues[count++] = tasks[i].named.task.queue;
+		made += 1 + tasks[i].ndependencies;
+	}
+	qsort(queues, count, sizeof(int64), tq_compare_ids);
+	count = (int) qunique(queues, count, sizeof(int64), tq_compare_ids);
+	for (int i = 0; i < count; i++)
+		tq_quota_check_queue((int32) queues[i], made);
+}
+
 /*
  * Writes the dependencies of each new task, its row in unscheduled or its
  * pending run, and the timer of its deadline.  Appends task-defined and, for
@@ -755,6 +784,8 @@ position_tasks(TqTaskDefinition *tasks, const int *order, int n,
 		check_limits(tasks, n, batch, &transitions);
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);
 	tq_transitions_finish(&transitions);
+	if (created > 0)
+		check_quotas(tasks, n, batch);
 }
 
 /* Checks the size of each group that new tasks have joined. */

@@ -410,7 +410,7 @@ write_edges(const TqTaskDefinition *definition, HTAB *batch_tasks,
 		from_run[nown++] = from;
 	}
 	tq_dependencies_insert(task->id, required, from_run, nown);
-	tq_foreign_insert(foreign, nforeign, task->all_resolved);
+	tq_foreign_insert(task, foreign, nforeign);
 	*unmet_count = nunmet;
 	return unmet;
 }
@@ -1013,6 +1013,7 @@ add_dependencies_add(TqTaskDefinition *task, TqSlug *dependencies, int n,
 	dependency_add(&added, batch_tasks, externals);
 	tq_task_add_dependencies(task->named.task.id, added.dependencies,
 							 added.ndependencies);
+	tq_quota_check_queue(task->named.task.queue, added.ndependencies);
 }
 
 /*

@@ -181,10 +181,16 @@ counter_commit_apply(TqCountDatabase *database, Oid extension,
 	/* Where some queues have none, this one may have rows that do not count. */
 	if (queue == NULL && is_exclusive && !database->is_full)
 		queue = tq_count_enter_queue(&key);
-	if (queue == NULL)
-		database->is_full = true;
-	else
+	if (queue != NULL)
 		change_queue(database, queue, change, xid);
+	else
+	{
+		database->is_full = true;
+		if (change->counter < TQ_QUEUE_GAUGES &&
+			counts(&database->gauges, xid))
+			pg_atomic_fetch_add_u64(&database->others[change->counter],
+									change->value);
+	}
 	return true;
 }
 

@@ -122,6 +122,8 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 		tq_count_remove_groups(database);
 	database->identity = identity;
 	database->is_full = false;
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		pg_atomic_write_u64(&database->others[i], 0);
 	/* Set the gauges of all queues of this database to zero. */
 	hash_seq_init(&scan, tq_count_queues);
 	while ((queue = hash_seq_search(&scan)) != NULL)
@@ -221,14 +223,14 @@ tq_count_build_set(int64 id, int counter, int64 value)
 	if (build.what == TQ_COUNTED_QUEUE)
 	{
 		/* One of whose counts a part was left out gets no entry later. */
-		TqCountQueue *queue = tq_count_find_database()->is_full
-								  ? tq_count_find_queue(&key)
-								  : tq_count_enter_queue(&key);
+		TqCountDatabase *database = tq_count_find_database();
+		TqCountQueue *queue = database->is_full ? tq_count_find_queue(&key)
+												: tq_count_enter_queue(&key);
 
-		if (queue != NULL)
-			pg_atomic_fetch_add_u64(&queue->counters[counter], value);
-		else
-			tq_count_find_database()->is_full = true;
+		database->is_full |= queue == NULL;
+		pg_atomic_fetch_add_u64(queue != NULL ? &queue->counters[counter]
+											  : &database->others[counter],
+								value);
 	}
 	else
 	{
@@ -346,7 +348,8 @@ add_own_queue(Oid extension, int32 queue, int64 *counters, int last)
 
 /*
  * Reads the gauges of a queue as this transaction sees them.  If the result is
- * not TQ_COUNT_MEMORY, the caller counts the rows.
+ * not TQ_COUNT_MEMORY, the caller counts the rows.  Those of a queue that has no
+ * counters in a full database are at most what is read then.
  */
 TqCountSource
 tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
@@ -354,7 +357,7 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 {
 	TqCountKey key = tq_count_key(extension, queue);
 	TqCountSource source;
-	const TqCountDatabase *database;
+	TqCountDatabase *database;
 	TqCountQueue *entry;
 
 	memset(gauges, 0, sizeof(int64) * TQ_QUEUE_GAUGES);
@@ -364,10 +367,13 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 	database = tq_count_find_database();
 	source = tq_counts_source(database, extension, identity);
 	entry = tq_count_find_queue(&key);
-	for (int i = 0; entry != NULL && i < TQ_QUEUE_GAUGES; i++)
-		gauges[i] = (int64) pg_atomic_read_u64(&entry->counters[i]);
 	if (source == TQ_COUNT_MEMORY && entry == NULL && database->is_full)
 		source = TQ_COUNT_TABLES;
+	for (int i = 0; source != TQ_COUNT_REBUILDING && i < TQ_QUEUE_GAUGES; i++)
+		if (entry != NULL)
+			gauges[i] = (int64) pg_atomic_read_u64(&entry->counters[i]);
+		else if (source == TQ_COUNT_TABLES && database != NULL)
+			gauges[i] = (int64) pg_atomic_read_u64(&database->others[i]);
 	tq_count_unlock();
 	if (!add_own_queue(extension, queue, gauges, TQ_QUEUE_GAUGES))
 		return TQ_COUNT_REBUILDING;

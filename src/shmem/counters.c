@@ -21,7 +21,8 @@
  * There is an entry for each database, each queue in which something has
  * happened, and each group that was found large.  Of databases there is a fixed
  * number, of queues tq.counted_queues; a queue without an entry makes its
- * database "full", and readers count the rows there.  A queue with limits takes
+ * database "full", and readers count the rows there.  All queues of a full
+ * database that have no entry share gauges, which bound those of each.  A queue with limits takes
  * the entry of one without, of any database: what others do in queues without
  * limits never makes limits fail.  If its database was full before, the gauges
  * are counted again, because the queue may have rows.  A group gets an entry when
@@ -354,6 +355,18 @@ may_evict(TqCountQueue *queue)
 	return may;
 }
 
+/* Makes a database full, before the entry of a queue is removed. */
+static void
+add_to_others(TqCountDatabase *database, const TqCountKey *key)
+{
+	TqCountQueue *queue = hash_search(tq_count_queues, key, HASH_FIND, NULL);
+
+	database->is_full = true;
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		pg_atomic_fetch_add_u64(&database->others[i],
+								pg_atomic_read_u64(&queue->counters[i]));
+}
+
 /*
  * Removes the entry of a queue without limits, in which the fewest tasks were
  * created, and makes its database full; returns false if there is none.
@@ -382,7 +395,7 @@ evict_queue(void)
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
 		if (tq_count_shared->databases[i].oid == victim.database)
-			tq_count_shared->databases[i].is_full = true;
+			add_to_others(&tq_count_shared->databases[i], &victim);
 	}
 	return remove_entry(tq_count_queues, &victim);
 }

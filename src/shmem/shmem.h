@@ -402,6 +402,10 @@ enum
 	TQ_QUEUE_DELAYED,
 	TQ_QUEUE_PENDING,
 	TQ_QUEUE_RUNNING,
+	TQ_QUEUE_STATES,                   /* those above count unresolved tasks */
+	TQ_QUEUE_GROUPS = TQ_QUEUE_STATES, /* as the next two: for quotas */
+	TQ_QUEUE_UNIQUE_KEYS,
+	TQ_QUEUE_FOREIGN, /* dependencies of its tasks on those of others */
 	TQ_QUEUE_GAUGES,
 	TQ_QUEUE_CREATED = TQ_QUEUE_GAUGES,
 	TQ_QUEUE_CLAIMED,
@@ -525,8 +529,9 @@ typedef struct TqCountDatabase
 	uint64 identity;   /* of the tables when they were counted */
 	TimestampTz since; /* the totals; 0: no change yet */
 	TqCountGauges gauges;
-	bool is_full;   /* some queues have no entry */
-	int groups;     /* that have counters */
+	bool is_full;                             /* some queues have no entry; */
+	pg_atomic_uint64 others[TQ_QUEUE_GAUGES]; /* of all of these together */
+	int groups;                               /* that have counters */
 	bool has_rates; /* the rate windows are loaded (limit_room.c) */
 } TqCountDatabase;
 

@@ -288,6 +288,7 @@ COMMENT ON TABLE tq_internal.dependency IS 'dependencies; whether one is met fol
 CREATE TABLE tq_internal.foreign_dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
+	queue int NOT NULL,				-- of the dependent when it was created, for tq.max_foreign_dependencies
 	from_run smallint NOT NULL,		-- as in dependency
 	all_resolved boolean NOT NULL,	-- what the dependent requires
 	settled boolean NOT NULL,		-- met, and no longer counted by the dependent

@@ -31,7 +31,7 @@ CREATE FUNCTION tq_internal.waiters() RETURNS TABLE (pid int, queue int)
 COMMENT ON FUNCTION tq_internal.waiters() IS 'sessions of this database that wait: for a run of a queue, 0 if it is new, or for a task, then queue is NULL';
 
 CREATE FUNCTION tq_internal.queue_counters() RETURNS TABLE (queue int,
-	unscheduled bigint, delayed bigint, pending bigint, running bigint,
+	unscheduled bigint, delayed bigint, pending bigint, running bigint, groups bigint, unique_keys bigint, foreign_dependencies bigint,
 	created bigint, claimed bigint, completed bigint, failed bigint, exception bigint, reasons jsonb,
 	retried bigint, expired_claims bigint, created_per_s float8, claimed_per_s float8, ended_per_s float8,
 	wait_p50 interval, wait_p95 interval, wait_p99 interval, wait_histogram jsonb,

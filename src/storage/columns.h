@@ -238,6 +238,14 @@
 	X(t, queue, int32, queue)                                                 \
 	X(t, key, text, key)                                                      \
 	X(t, task, int64, task)
+#define TQ_FOREIGN_DEPENDENCY_COLUMNS(X, t)                                   \
+	X(t, required, int64, required)                                           \
+	X(t, dependent, int64, dependent)                                         \
+	X(t, queue, int32, queue)                                                 \
+	X(t, from_run, int16, from_run)                                           \
+	X(t, all_resolved, bool, all_resolved)                                    \
+	X(t, settled, bool, settled)
+
 #define TQ_GROUP_CALLBACK_COLUMNS(X, t)                                       \
 	X(t, id, int64, id)                                                       \
 	X(t, registered, time, registered)                                        \

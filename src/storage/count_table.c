@@ -165,6 +165,22 @@ tq_count_ended(TimestampTz now, int *n)
 /* ---- counts of a queue ---- */
 
 /*
+ * Runs a statement that inserts or deletes rows and returns their queues, and
+ * counts each by that much; returns how many they are.
+ */
+int
+tq_count_changed_rows(int gauge, int by, TqStatement *statement,
+					  const Datum *values)
+{
+	int n;
+	const int64 *queues = tq_spi_run_ids(statement, values, &n);
+
+	for (int i = 0; i < n; i++)
+		tq_count(TQ_COUNTED_QUEUE, queues[i], gauge, by);
+	return n;
+}
+
+/*
  * Returns a gauge of a queue, less what time has ended; counts the rows by a
  * statement if there are no counters.
  */
@@ -215,6 +231,9 @@ TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
 TQ_NUMBERS(TQ_DELAYED_COLUMNS, delayed);
 TQ_NUMBERS(TQ_RUN_COLUMNS, run);
 TQ_NUMBERS(TQ_UNSCHEDULED_COLUMNS, unscheduled);
+TQ_NUMBERS(TQ_TASK_GROUP_COLUMNS, task_group);
+TQ_NUMBERS(TQ_UNIQUE_KEY_COLUMNS, unique_key);
+TQ_NUMBERS(TQ_FOREIGN_DEPENDENCY_COLUMNS, foreign_dependency);
 
 /* A table each row of which counts in a gauge. */
 typedef struct Counted
@@ -231,7 +250,12 @@ static Counted counted[TQ_QUEUE_GAUGES] =
 	  Anum_unscheduled_task, 0},
 	 {TQ_RELATION("delayed"), TQ_QUEUE_DELAYED, Anum_delayed_queue, 0, 0},
 	 {TQ_RELATION("pending"), TQ_QUEUE_PENDING, Anum_pending_queue, 0, 0},
-	 {TQ_RELATION("run"), TQ_QUEUE_RUNNING, 0, Anum_run_task, Anum_run_state}};
+	 {TQ_RELATION("run"), TQ_QUEUE_RUNNING, 0, Anum_run_task, Anum_run_state},
+	 {TQ_RELATION("task_group"), TQ_QUEUE_GROUPS, Anum_task_group_queue, 0, 0},
+	 {TQ_RELATION("unique_key"), TQ_QUEUE_UNIQUE_KEYS, Anum_unique_key_queue,
+	  0, 0},
+	 {TQ_RELATION("foreign_dependency"), TQ_QUEUE_FOREIGN,
+	  Anum_foreign_dependency_queue, 0, 0}};
 
 /* Counts by queue, in a hash table. */
 typedef struct Counting
@@ -246,6 +270,8 @@ count_row(Counting *counting, int32 queue, int gauge)
 {
 	bool found;
 
+	if (queue == 0)
+		return; /* a key that is unique in the database */
 	if (counting->last == NULL || counting->last->queue != queue)
 	{
 		counting->last = hash_search(counting->queues, &queue, HASH_ENTER,
@@ -306,6 +332,32 @@ tq_count_rows(int *n)
 		list[(*n)++] = *entry;
 	hash_destroy(counting.queues);
 	return list;
+}
+
+/*
+ * Sets gauges[] to those of a queue, with what time has ended: from its counters,
+ * if the result is TQ_COUNT_MEMORY.  If it is TQ_COUNT_TABLES, they are at most
+ * these; by_rows counts them, with those that this call has written.
+ */
+TqCountSource
+tq_count_read_gauges(int32 queue, bool by_rows, int64 *gauges)
+{
+	int n;
+	const TqGauges *rows;
+
+	tq_counts_apply_prepared();
+	if (!by_rows)
+		return tq_counts_read_gauges(tq_locked_table, tq_count_identity(),
+									 queue, gauges);
+	CommandCounterIncrement();
+	rows = tq_count_rows(&n);
+	memset(gauges, 0, sizeof(int64) * TQ_QUEUE_GAUGES);
+	for (int i = 0; i < n; i++)
+	{
+		if (rows[i].queue == queue)
+			memcpy(gauges, rows[i].gauges, sizeof(rows[i].gauges));
+	}
+	return TQ_COUNT_MEMORY;
 }
 
 /* Returns the prepared transactions of this database that tq counts. */

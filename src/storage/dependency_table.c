@@ -167,10 +167,10 @@ static TqStatement delete_unscheduled =
 				 INT8ARRAYOID);
 
 static TqStatement foreign_insert = TQ_STATEMENT(
-	"INSERT INTO tq_internal.foreign_dependency (required, dependent, from_run, all_resolved, settled)"
-	" SELECT x.required, x.dependent, x.from_run, $5, x.settled <> 0"
+	"INSERT INTO tq_internal.foreign_dependency (required, dependent, queue, from_run, all_resolved, settled)"
+	" SELECT x.required, x.dependent, $6, x.from_run, $5, x.settled <> 0"
 	" FROM unnest($1, $2, $3, $4) AS x (required, dependent, from_run, settled)",
-	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, BOOLOID);
+	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, BOOLOID, INT4OID);
 
 static TqStatement foreign_lock = TQ_STATEMENT(
 	"SELECT FROM tq_internal.foreign_dependency f JOIN unnest($1, $2) AS x (required, dependent)"
@@ -242,7 +242,8 @@ static TqStatement foreign_stripes = TQ_STATEMENT(
 
 static TqStatement foreign_delete = TQ_STATEMENT(
 	"DELETE FROM tq_internal.foreign_dependency f USING (SELECT d.dependent FROM tq_internal.foreign_dependency d"
-	" WHERE d.required = $1 LIMIT $2) AS x WHERE f.required = $1 AND f.dependent = x.dependent",
+	" WHERE d.required = $1 LIMIT $2) AS x WHERE f.required = $1 AND f.dependent = x.dependent"
+	" RETURNING f.queue::bigint",
 	INT8OID, INT4OID);
 
 static TqRelation dependency_table = TQ_RELATION("dependency");
@@ -793,9 +794,9 @@ tq_dependencies_needed(const int64 *required, int n, int *found)
 
 /* Inserts foreign dependencies of a new task. */
 void
-tq_foreign_insert(const TqDependency *edges, int n, bool all_resolved)
+tq_foreign_insert(const TqTask *task, const TqDependency *edges, int n)
 {
-	Datum values[5];
+	Datum values[6];
 
 	if (n == 0)
 		return;
@@ -803,8 +804,10 @@ tq_foreign_insert(const TqDependency *edges, int n, bool all_resolved)
 	TQ_COLUMN(edges, n, int64, tq_array_int64, dependent, values[1]);
 	TQ_COLUMN(edges, n, int32, tq_array_int32, from_run, values[2]);
 	TQ_COLUMN(edges, n, int32, tq_array_int32, is_settled, values[3]);
-	values[4] = BoolGetDatum(all_resolved);
+	values[4] = BoolGetDatum(task->all_resolved);
+	values[5] = Int32GetDatum(task->queue);
 	tq_spi_run(&foreign_insert, values, NULL);
+	tq_count(TQ_COUNTED_QUEUE, task->queue, TQ_QUEUE_FOREIGN, n);
 }
 
 /* Locks the foreign ones of these dependencies; waits for other sessions. */
@@ -934,8 +937,7 @@ tq_foreign_is_met(const TqForeignMet *met)
 int64
 tq_foreign_delete(int64 required, int max)
 {
-	return (int64) tq_spi_run(&foreign_delete,
-							  TQ_VALUES(Int64GetDatum(required),
-										Int32GetDatum(max)),
-							  NULL);
+	return tq_count_changed_rows(TQ_QUEUE_FOREIGN, -1, &foreign_delete,
+								 TQ_VALUES(Int64GetDatum(required),
+										   Int32GetDatum(max)));
 }

@@ -190,7 +190,7 @@ static TqStatement ended = TQ_STATEMENT(
 static TqStatement delete_groups = TQ_STATEMENT(
 	"WITH old AS MATERIALIZED (SELECT g.id FROM tq_internal.task_group g WHERE g.expires < $1"
 	" AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq_internal.task_group g USING old WHERE g.id = old.id RETURNING 1",
+	" DELETE FROM tq_internal.task_group g USING old WHERE g.id = old.id RETURNING g.queue::bigint",
 	TIMESTAMPTZOID, INT4OID);
 
 /* ---- locks ---- */
@@ -397,6 +397,7 @@ tq_group_insert(TqGroup *group)
 	if (tq_spi_run(&insert_group, values, NULL) == 0)
 		return false;
 	tq_count(TQ_COUNTED_GROUP, id, TQ_GROUP_NEW, 1);
+	tq_count(TQ_COUNTED_QUEUE, group->queue, TQ_QUEUE_GROUPS, 1);
 	return true;
 }
 
@@ -666,7 +667,7 @@ tq_groups_delete(TimestampTz before, int max)
 {
 	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
-	return (int) tq_spi_run(&delete_groups, values, NULL);
+	return tq_count_changed_rows(TQ_QUEUE_GROUPS, -1, &delete_groups, values);
 }
 
 /* ---- callbacks ---- */

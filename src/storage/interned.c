@@ -139,7 +139,8 @@ static TqStatement used_queues = TQ_STATEMENT(
 	"SELECT DISTINCT queue::bigint FROM tq_internal.worker"
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.dead_letter"
 	" UNION ALL SELECT queue FROM tq_internal.queue_settings"
-	" UNION ALL SELECT DISTINCT queue FROM tq_internal.task_group",
+	" UNION ALL SELECT DISTINCT queue FROM tq_internal.task_group"
+	" UNION ALL SELECT DISTINCT queue FROM tq_internal.foreign_dependency",
 	InvalidOid);
 
 static TqStatement settle_policies = SETTLE("policy");

@@ -87,7 +87,7 @@ static TqRelation unique_keys_by_key = TQ_RELATION("unique_key_pkey");
 static TqStatement lock_unique_keys = TQ_STATEMENT(
 	"INSERT INTO tq_internal.unique_key AS u (queue, key, task)"
 	" SELECT x.queue, x.key, 0 FROM unnest($1, $2) AS x (queue, key)"
-	" ON CONFLICT (queue, key) DO UPDATE SET task = u.task WHERE false",
+	" ON CONFLICT (queue, key) DO UPDATE SET task = u.task WHERE false RETURNING queue::bigint",
 	INT4ARRAYOID, TEXTARRAYOID);
 
 static TqStatement set_unique_keys = TQ_STATEMENT(
@@ -100,7 +100,7 @@ static TqStatement release_unique_keys = TQ_STATEMENT(
 	"DELETE FROM tq_internal.unique_key WHERE ctid = ANY (ARRAY("
 	"SELECT u.ctid FROM tq_internal.task_key k JOIN tq_internal.task t ON t.id = k.task"
 	" JOIN tq_internal.unique_key u ON u.queue = ANY (ARRAY[0, t.queue]) AND u.key = k.key AND u.task = k.task"
-	" WHERE k.task = ANY ($1) AND k.kind = 0 FOR UPDATE OF u SKIP LOCKED))",
+	" WHERE k.task = ANY ($1) AND k.kind = 0 FOR UPDATE OF u SKIP LOCKED)) RETURNING queue::bigint",
 	INT8ARRAYOID);
 
 TQ_READER(read_unique_key, TqUniqueKey, TQ_UNIQUE_KEY_COLUMNS, unique_key)
@@ -140,7 +140,8 @@ tq_unique_keys_lock(TqUniqueKey *keys, int n)
 	Datum values[2];
 
 	arrays_of(keys, n, values);
-	tq_spi_run(&lock_unique_keys, values, NULL);
+	(void) tq_count_changed_rows(TQ_QUEUE_UNIQUE_KEYS, 1, &lock_unique_keys,
+								 values);
 	read_unique_keys(keys, n);
 }
 
@@ -212,6 +213,7 @@ tq_unique_keys_release(const int64 *tasks, int n)
 
 	tq_table_close(table);
 	if (!is_empty)
-		tq_spi_run(&release_unique_keys, TQ_VALUES(tq_array_int64(tasks, n)),
-				   NULL);
+		(void) tq_count_changed_rows(TQ_QUEUE_UNIQUE_KEYS, -1,
+									 &release_unique_keys,
+									 TQ_VALUES(tq_array_int64(tasks, n)));
 }

@@ -197,6 +197,7 @@ typedef struct TqAuditRow
 } TqAuditRow;
 
 extern void tq_quota_check(const char *setting);
+extern void tq_quota_check_queue(int32 queue, int64 made);
 
 extern void tq_audit_insert(const TqAuditRow *row);
 extern int tq_audit_delete(TimestampTz before, int max);

@@ -14,6 +14,7 @@
 #include "commands/sequence.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "storage/bufmgr.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -89,12 +90,17 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
 	" JOIN tq_internal.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)),"
 	" f AS (DELETE FROM tq_internal.dependency USING x"
-	" WHERE dependency.required = x.required AND dependency.dependent = x.dependent),"
-	" n AS (DELETE FROM tq_internal.foreign_dependency f USING x"
-	" WHERE f.required = x.required AND f.dependent = x.dependent)"
+	" WHERE dependency.required = x.required AND dependency.dependent = x.dependent)"
 	" SELECT count(*) FROM gone",
 	INT8ARRAYOID);
 
+static TqStatement delete_foreign = TQ_STATEMENT(
+	"DELETE FROM tq_internal.foreign_dependency f USING tq_internal.task t"
+	" CROSS JOIN LATERAL unnest(t.dependencies) AS s (slug) JOIN tq_internal.task r ON r.task_id = s.slug"
+	" WHERE t.id = ANY ($1) AND f.required = r.id AND f.dependent = t.id RETURNING f.queue::bigint",
+	INT8ARRAYOID);
+
+static TqRelation foreign_table = TQ_RELATION("foreign_dependency");
 static TqRelation task_table = TQ_RELATION("task");
 static TqRelation task_by_id = TQ_RELATION("task_pkey");
 static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
@@ -818,7 +824,12 @@ int
 tq_tasks_delete(const int64 *ids, int n)
 {
 	Datum values[1] = {tq_array_int64(ids, n)};
+	TqTable *table = tq_table_open(&foreign_table);
 
+	if (RelationGetNumberOfBlocks(table->rel) > 0)
+		(void) tq_count_changed_rows(TQ_QUEUE_FOREIGN, -1, &delete_foreign,
+									 values);
+	tq_table_close(table);
 	tq_unique_keys_release(ids, n);
 	return (int) tq_spi_run_int64(&delete_tasks, values, 0);
 }

@@ -627,8 +627,8 @@ extern int64 *tq_dependencies_doomed(const int64 *tasks, int n,
 									 int *found);
 extern TqDependency *tq_dependencies_of(const int64 *tasks, int n, int *found);
 extern void tq_dependencies_set_from_run(const TqDependency *edges, int n);
-extern void tq_foreign_insert(const TqDependency *edges, int n,
-							  bool all_resolved);
+extern void tq_foreign_insert(const TqTask *task, const TqDependency *edges,
+							  int n);
 extern void tq_foreign_lock(const TqDependency *edges, int n);
 extern int tq_foreign_marked(int64 required);
 extern void tq_foreign_mark(int64 required);
@@ -903,6 +903,10 @@ typedef struct TqGauges
 extern int64 tq_count_pending(int32 queue, TimestampTz now);
 extern int64 tq_count_claimed(int32 queue, TimestampTz now);
 extern TqGauges *tq_count_rows(int *n);
+extern TqCountSource tq_count_read_gauges(int32 queue, bool by_rows,
+										  int64 *gauges);
+extern int tq_count_changed_rows(int gauge, int by, TqStatement *statement,
+								 const Datum *values);
 extern TqGauges *tq_count_ended(TimestampTz now, int *n);
 extern bool tq_count_build_gauges(void);
 extern bool tq_count_read_group(int64 id, int64 *counters);

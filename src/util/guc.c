@@ -50,6 +50,11 @@ int tq_max_limited_queues = 100;
 int tq_max_workers = 10000;
 int tq_max_cron_jobs = 1000;
 int tq_max_callbacks = 10000;
+int tq_max_unresolved_tasks = 1000000;
+int tq_max_groups = 10000000;
+int tq_max_unique_keys = 10000000;
+int tq_max_foreign_dependencies = 1000000;
+int tq_quotas_left = 0;
 bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
@@ -340,11 +345,20 @@ define_callers(void)
 		&tq_max_waiters, 0);
 }
 
+/* Makes the session look at its quotas again, of which one may be lower now. */
+static void
+assign_quota(int newval, void *extra)
+{
+	tq_quotas_left = 0;
+}
+
 /* Defines a limit of what a role may make and keep (access_table.c). */
 static void
 define_quota(const char *name, const char *what, int *variable)
 {
-	define_limit(name, what, "Superusers have no limit.", variable, -1);
+	DefineCustomIntVariable(name, what, "Superusers have no limit.", variable,
+							*variable, -1, INT_MAX, PGC_SUSET, 0, NULL,
+							assign_quota, NULL);
 }
 
 static void
@@ -356,12 +370,25 @@ define_quotas(void)
 	define_quota("tq.max_cron_jobs",
 				 "How many recurring tasks a role may own; -1: no limit.",
 				 &tq_max_cron_jobs);
+	define_quota(
+		"tq.max_foreign_dependencies",
+		"How many dependencies on tasks of others the tasks of a queue may have; -1: no limit.",
+		&tq_max_foreign_dependencies);
+	define_quota("tq.max_groups",
+				 "How many task groups a queue may have; -1: no limit.",
+				 &tq_max_groups);
 	define_quota("tq.max_limited_queues",
 				 "How many queues a role may set limits of; -1: no limit.",
 				 &tq_max_limited_queues);
 	define_quota("tq.max_queues",
 				 "How many queues a role may make; -1: no limit.",
 				 &tq_max_queues);
+	define_quota("tq.max_unique_keys",
+				 "How many unique keys a queue may have; -1: no limit.",
+				 &tq_max_unique_keys);
+	define_quota("tq.max_unresolved_tasks",
+				 "How many unresolved tasks a queue may have; -1: no limit.",
+				 &tq_max_unresolved_tasks);
 	define_quota("tq.max_workers",
 				 "How many workers a role may make; -1: no limit.",
 				 &tq_max_workers);

@@ -53,11 +53,16 @@ extern int tq_max_waiters; /* 0: no limit, as the next three */
 extern int tq_max_subscriptions;
 extern int tq_max_bindings;
 extern int tq_max_group_tasks;
-extern int tq_max_queues; /* -1: no limit, as the next four */
+extern int tq_max_queues; /* -1: no limit, as the next eight */
 extern int tq_max_limited_queues;
 extern int tq_max_workers;
 extern int tq_max_cron_jobs;
 extern int tq_max_callbacks;
+extern int tq_max_unresolved_tasks; /* of a queue, as the next three */
+extern int tq_max_groups;
+extern int tq_max_unique_keys;
+extern int tq_max_foreign_dependencies;
+extern int tq_quotas_left; /* how many to make before the next look at them */
 
 /* Values of tq.credentials. */
 typedef enum TqCredentialsSetting

@@ -2,6 +2,8 @@
 -- that are theirs: test/t/080_callers.pl.
 BEGIN;
 \ir helper.psql
+SELECT tq.set_queue('counted/q', '{"maxPending": 9}') \g /dev/null
+SELECT isnt((tq_internal.count_state()).source, 'rebuilding', '7 quotas: the server has counted');
 
 SET cron.database_name = 'elsewhere';
 SET client_min_messages = warning;
@@ -30,9 +32,10 @@ CREATE FUNCTION pg_temp.code(answer text) RETURNS text LANGUAGE sql RETURN split
 
 -- ---- defaults ----
 
-SELECT is(jsonb_object_agg(name, setting), '{"tq.max_queues": "1000", "tq.max_limited_queues": "100", "tq.max_workers": "10000", "tq.max_cron_jobs": "1000", "tq.max_callbacks": "10000"}',
-	'7 quotas: defaults') FROM pg_settings WHERE name IN ('tq.max_queues', 'tq.max_limited_queues', 'tq.max_workers', 'tq.max_cron_jobs', 'tq.max_callbacks');
-SELECT is(pg_temp.code(pg_temp.as_guest(format('SET %s = -1', name))), '42501', '7 quotas: the role cannot set ' || name) FROM unnest('{tq.max_queues,tq.max_limited_queues,tq.max_workers,tq.max_cron_jobs,tq.max_callbacks}'::text[]) AS name;
+SELECT is(jsonb_object_agg(name, setting), '{"tq.max_queues": "1000", "tq.max_limited_queues": "100", "tq.max_workers": "10000", "tq.max_cron_jobs": "1000", "tq.max_callbacks": "10000",
+	"tq.max_unresolved_tasks": "1000000", "tq.max_groups": "10000000", "tq.max_unique_keys": "10000000", "tq.max_foreign_dependencies": "1000000"}', '7 quotas: defaults')
+	FROM pg_settings WHERE name LIKE 'tq.max%' AND min_val = '-1';
+SELECT is(pg_temp.code(pg_temp.as_guest(format('SET %s = -1', name))), '42501', '7 quotas: the role cannot set ' || name) FROM pg_settings WHERE name LIKE 'tq.max%' AND min_val = '-1';
 SELECT is(pg_temp.code(pg_temp.as_guest('ALTER ROLE guest SET tq.max_queues = -1')), '42501', '7 quotas: nor by ALTER ROLE');
 
 -- ---- queues ----
@@ -137,6 +140,82 @@ SELECT is(pg_temp.callback('bg', 'c2'), 'ok', '7 callbacks: a task for a group t
 SELECT is(pg_temp.as_guest(format('SELECT tq.cancel_group_callbacks(%L)', pg_temp.id('ag'))), 'ok', '7 callbacks: taken back');
 SELECT is(pg_temp.callback('ag', 'c3'), 'ok', '7 callbacks: there is room again');
 RESET tq.max_callbacks;
+
+-- ---- unresolved tasks ----
+
+SET tq.max_unresolved_tasks = 3;
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1'), tq.enqueue('mine/t1', run_at => now() + interval '1 hour')$$), 'ok', '7 tasks: two');
+SELECT is(pg_temp.as_guest($$SELECT tq.define_task(pg_temp.id('t3'), pg_temp.def('t3', '{"taskQueueId": "mine/t1"}'))$$), 'ok', '7 tasks: the third, which is unscheduled');
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$),
+	'53400 | queue "mine/t1" has too many unresolved tasks for role "guest" | It would have 4, and may have 3 (tq.max_unresolved_tasks). | Create tasks when others are resolved, or cancel some. Or a superuser can raise tq.max_unresolved_tasks for the role.',
+	'7 tasks: one too many');
+SELECT is(pg_temp.code(pg_temp.as_guest(call)), '53400', '7 tasks: also by ' || split_part(call, '(', 1)) FROM unnest(ARRAY[
+	$$SELECT tq.enqueue_tasks('mine/t1', '{"{}"}')$$, $$SELECT tq.enqueue_tasks('mine/t2', array_fill('{}'::jsonb, '{4}'))$$,
+	$$SELECT tq.create_task(pg_temp.id('t4'), pg_temp.def('t4', '{"taskQueueId": "mine/t1"}'))$$,
+	$$SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id(n), 'task', pg_temp.def(n, jsonb_build_object('taskQueueId', 'mine/' || n)))) FROM unnest('{t1,t2}'::text[]) AS n))$$]) AS call;
+SELECT is(pg_temp.as_guest($$SELECT tq.define_task(pg_temp.id('t3'), pg_temp.def('t3', '{"taskQueueId": "mine/t1"}'))$$), 'ok', '7 tasks: one that there is');
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue_tasks('mine/t2', array_fill('{}'::jsonb, '{3}'))$$), 'ok', '7 tasks: another queue has a number of its own');
+SELECT is(pg_temp.code(pg_temp.as_role('other', $$SELECT tq.enqueue('mine/t1')$$)), '53400', '7 tasks: whose tasks they are does not matter');
+SELECT is(pg_temp.as_guest($$SELECT * FROM tq.claim_work('mine/t1', 'g', 'w')$$), 'ok', '7 tasks: a worker takes one');
+SELECT is(pg_temp.code(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$)), '53400', '7 tasks: which is not resolved');
+SELECT ok(tq.enqueue('mine/t1') IS NOT NULL, '7 tasks: a superuser has no quota');
+SELECT tq.cancel_task(task_id) FROM tq.task_details WHERE task_queue_id = 'mine/t1' AND task_id <> pg_temp.id('t3') \g /dev/null
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$), 'ok', '7 tasks: there is room when some are resolved');
+SAVEPOINT aborted;
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$), 'ok', '7 tasks: the last one');
+ROLLBACK TO aborted;
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$), 'ok', '7 tasks: what was rolled back does not count');
+SELECT is(pg_temp.code(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$)), '53400', '7 tasks: what was not, does');
+SET tq.max_unresolved_tasks = 10000;
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue_tasks('mine/t1', array_fill('{}'::jsonb, '{9988}')); SELECT tq.enqueue('mine/t1') FROM generate_series(1, 9)$$), 'ok', '7 tasks: up to a high number');
+SELECT is(pg_temp.code(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$)), '53400', '7 tasks: exactly, in one session');
+SET tq.max_unresolved_tasks = -1;
+SELECT is(pg_temp.as_guest($$SELECT tq.enqueue('mine/t1')$$), 'ok', '7 tasks: -1 is no limit');
+RESET tq.max_unresolved_tasks;
+
+-- ---- groups, unique keys, dependencies on tasks of others: what a queue has ----
+
+-- A call makes n of something in a queue.
+CREATE FUNCTION pg_temp.make(what text, queue text, name text, n int DEFAULT 1) RETURNS text LANGUAGE sql RETURN pg_temp.as_guest(
+	format(CASE what WHEN 'group' THEN $$SELECT tq.enqueue(%2$L, task_group_id => pg_temp.id(%1$L || i)) FROM generate_series(1, %3$s) AS i$$
+		WHEN 'key' THEN $$SELECT tq.enqueue(%2$L, policy => jsonb_build_object('uniqueKey', %1$L || i)) FROM generate_series(1, %3$s) AS i$$
+		ELSE $$SELECT tq.create_task(pg_temp.id('d' || %1$L), pg_temp.def(%1$L, jsonb_build_object('taskQueueId', %2$L, 'dependencies',
+			(SELECT jsonb_agg(pg_temp.id('bank' || i)) FROM generate_series(1, %3$s) AS i))))$$ END, name, queue, n));
+SELECT tq.grant_queue('guest', 'bank/*', 'depend') \g /dev/null
+SELECT pg_temp.create('bank' || i, '{"taskQueueId": "bank/q", "$deadline": "1 day", "$expires": "1 day"}') FROM generate_series(1, 3) AS i \g /dev/null
+SELECT set_config(setting, '2', false) FROM unnest('{tq.max_groups,tq.max_unique_keys,tq.max_foreign_dependencies}'::text[]) AS setting \g /dev/null
+SELECT is(pg_temp.make(what, 'mine/m1', 'a', 2), 'ok', format('7 %s: two', what)) FROM unnest('{group,key,dependency}'::text[]) AS what;
+SELECT is(pg_temp.make('group', 'mine/m1', 'b'),
+	'53400 | queue "mine/m1" has too many task groups for role "guest" | It would have 3, and may have 2 (tq.max_groups). | A group counts until it has expired and has no tasks. Or a superuser can raise tq.max_groups for the role.',
+	'7 group: one too many');
+SELECT is(pg_temp.make('key', 'mine/m1', 'b'),
+	'53400 | queue "mine/m1" has too many unique keys for role "guest" | It would have 3, and may have 2 (tq.max_unique_keys). | A key counts until the task that had it last is deleted. Or a superuser can raise tq.max_unique_keys for the role.',
+	'7 key: one too many');
+SELECT is(pg_temp.make('dependency', 'mine/m1', 'b'),
+	'53400 | queue "mine/m1" has too many dependencies on tasks of others for role "guest" | It would have 3, and may have 2 (tq.max_foreign_dependencies). | A dependency counts until one of its tasks is deleted. Or a superuser can raise tq.max_foreign_dependencies for the role.',
+	'7 dependency: one too many');
+SELECT is(pg_temp.code(pg_temp.make(what, 'mine/m2', 'z', 3)), '53400', format('7 %s: three in one call', what)) FROM unnest('{group,key,dependency}'::text[]) AS what;
+SELECT is(pg_temp.make(what, 'mine/m2', 'z', 2), 'ok', format('7 %s: what was refused does not count', what)) FROM unnest('{group,key,dependency}'::text[]) AS what;
+SELECT is(pg_temp.code(pg_temp.as_guest($$SELECT tq.add_dependencies(pg_temp.id('dz'), pg_temp.ids('bank3'))$$)), '53400', '7 dependency: also by add_dependencies');
+SELECT is(pg_temp.make('group', 'mine/m1', 'a', 2), 'ok', '7 group: one that there is');
+SELECT is(pg_temp.make('key', 'mine/m1', 'a', 2), 'ok', '7 key: one that there is');
+-- What the server counts, and what there is.
+CREATE FUNCTION pg_temp.counted(queue text) RETURNS text LANGUAGE sql RETURN (
+	SELECT concat_ws(' ', c.groups, c.unique_keys, c.foreign_dependencies, nullif(concat_ws(' ', 'but', r), concat_ws(' ', 'but', row(c.groups, c.unique_keys, c.foreign_dependencies))))
+	FROM tq_internal.queue q JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
+		CROSS JOIN LATERAL (SELECT (SELECT count(*) FROM tq_internal.task_group g WHERE g.queue = q.id), (SELECT count(*) FROM tq_internal.unique_key k WHERE k.queue = q.id),
+			(SELECT count(*) FROM tq_internal.foreign_dependency f WHERE f.queue = q.id)) AS r WHERE q.task_queue_id = counted.queue);
+SELECT is(pg_temp.counted('mine/m2'), '2 2 2', '7 quotas: what the server counts');
+SELECT tq.cancel_task(task_id) FROM tq.task_details WHERE task_queue_id = 'mine/m2' AND task_id <> pg_temp.id('dz') \g /dev/null
+SET tq.clock_offset = '60 days';
+SELECT tq.upkeep() FROM generate_series(1, 3) \g /dev/null
+SELECT is(pg_temp.counted('mine/m2'), '0 0 0', '7 quotas: what has expired was deleted');
+SELECT is(pg_temp.make(what, 'mine/m2', 'y', 2), 'ok', format('7 %s: what was deleted does not count', what)) FROM unnest('{group,key}'::text[]) AS what;
+SELECT is(pg_temp.code(pg_temp.make(what, 'mine/m2', 'x')), '53400', format('7 %s: and no more', what)) FROM unnest('{group,key}'::text[]) AS what;
+RESET tq.clock_offset;
+RESET tq.max_groups;
+RESET tq.max_unique_keys;
+RESET tq.max_foreign_dependencies;
 
 -- A role that is dropped leaves its names behind, which harm no one.
 DROP OWNED BY guest;

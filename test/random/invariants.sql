@@ -237,6 +237,13 @@ SELECT 'the gauges of a queue are wrong', NULL, q.task_queue_id || ': ' || conca
 			WHERE t.queue = q.id) AS r
 	WHERE (s.pending, s.delayed, s.blocked, s.running) IS DISTINCT FROM (r.pending, r.delayed, r.blocked, r.running)
 UNION ALL
+SELECT 'what quotas count of a queue is wrong', NULL, concat_ws(' ', q.task_queue_id, c.groups, c.unique_keys, c.foreign_dependencies, 'but', r)
+	FROM tq_internal.queue q LEFT JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
+		CROSS JOIN LATERAL (SELECT (SELECT count(*) FROM tq_internal.task_group g WHERE g.queue = q.id) AS groups,
+			(SELECT count(*) FROM tq_internal.unique_key k WHERE k.queue = q.id) AS keys,
+			(SELECT count(*) FROM tq_internal.foreign_dependency f WHERE f.queue = q.id) AS edges) AS r
+	WHERE (coalesce(c.groups, 0), coalesce(c.unique_keys, 0), coalesce(c.foreign_dependencies, 0)) IS DISTINCT FROM (r.groups, r.keys, r.edges)
+UNION ALL
 SELECT 'the counters of a group are wrong', g.id, concat_ws(' ', p, 'but', r)
 	FROM tq_internal.task_group g CROSS JOIN LATERAL tq.group_progress(g.task_group_id) AS p
 		CROSS JOIN LATERAL (SELECT count(*) AS tasks, count(*) FILTER (WHERE h.place = 'unscheduled') AS unscheduled,

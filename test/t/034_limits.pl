@@ -409,7 +409,7 @@ $standby->stop;
 $node = new_node('crowded', 'tq.counted_queues = 20');
 psql($node, q{CREATE EXTENSION tq; SELECT count(tq.enqueue('l/many' || n)) FROM generate_series(1, 30) AS n});
 wait_worker($node, $db);
-is(psql($node, 'SELECT source FROM tq_internal.count_state()'), 'tables', 'more queues than there are counters');
+ok($node->poll_query_until($db, q{SELECT source = 'tables' FROM tq_internal.count_state()}), 'more queues than there are counters');
 # A queue with limits takes the counters of one without, and its rows are counted then.
 is(answer($node, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), 'ok', 'a queue without counters gets a limit');
 fill($node, 'l/one_more', 5);
@@ -435,6 +435,17 @@ psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null
 is(answer($node, sprintf $few, 25, 30), 'ok', 'others, once limits are removed');
 psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 30) AS n});
 is(answer($node, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": null}')"), 'ok', 'the first of them, too');
+
+# Quotas of a role hold in queues without counters, too: by what these have together, or by their rows.
+psql($node, q{CREATE ROLE tenant LOGIN; SELECT tq.grant_queue('tenant', 'u/*', 'produce')});
+psql($node, q{SELECT count(tq.enqueue('u/q' || n)) FROM generate_series(1, 40) AS n});
+ok($node->poll_query_until($db, q{SELECT source = 'tables' FROM tq_internal.count_state()}), 'the others were counted');
+my $spilt = psql($node, q{SELECT sum(pending + running) FROM tq.queue_stats});
+my $tenant = sub { my ($quota, $n, $call) = @_; return answer($node, "SET tq.max_unresolved_tasks = $quota; SET SESSION AUTHORIZATION tenant; " . ($call // "SELECT tq.enqueue_tasks('u/q$n', array_fill('{}'::jsonb, '{3}'))")); };
+is($tenant->($spilt * 2, 40), 'ok', 'a quota in a queue without counters');
+is($tenant->(7, 40), 'ok', 'one that all such queues have passed: seven tasks');
+is($tenant->(7, 40), '53400', 'not ten');
+is($tenant->(7, 40, "BEGIN; SELECT tq.enqueue_tasks('u/q39', array_fill('{}'::jsonb, '{6}')); ROLLBACK; SELECT tq.enqueue_tasks('u/q39', array_fill('{}'::jsonb, '{6}'))"), 'ok', 'what is rolled back does not count');
 
 # Another database has a part in them, too.
 psql($node, 'CREATE DATABASE crowd');

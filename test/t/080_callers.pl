@@ -143,9 +143,35 @@ is(answer_of('guest', sprintf($queues, 5, 5)), '53400', 'quotas: what is committ
 $node->safe_psql($db, 'ALTER ROLE guest SET tq.max_queues = -1');
 is(answer_of('guest', sprintf($queues, 5, 30)), 26, 'quotas: a superuser raises them');
 
-# ---- tasks of a group, by its counters ----
+# ---- quotas of what a queue has, by its counters ----
 
 ok($node->poll_query_until($db, q{SELECT (tq_internal.count_state()).source = 'memory'}), 'the server has counters');
+$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_unresolved_tasks = 5000');
+{
+	# A session makes a thousandth of what is left without a look, and does not see
+	# the transaction of the other: two pass 5000 by less than 2 * (1 + 5).
+	my @open = map { session_of('guest') } 1 .. 2;
+	my $fill = q{DO $$ BEGIN LOOP PERFORM tq.enqueue('quota/q1'); COMMIT; END LOOP; END $$};
+
+	$_->query_until(qr/started/, "\\echo started\n$fill;\n\\echo state :SQLSTATE\n") foreach @open;
+	like($_->query('\echo'), qr/state 53400/, 'quotas: one of two sessions that fill a queue') foreach @open;
+	$_->quit foreach @open;
+}
+my $made = $node->safe_psql($db, q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'quota/q1'});
+ok($made >= 5000 && $made < 5012, "quotas: both made $made of 5000 tasks");
+is(answer_of('guest', q{SELECT tq.enqueue('quota/q1')}), '53400', 'quotas: a new session sees all');
+$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_unresolved_tasks = 6000');
+is(answer_of('guest', q{SELECT 1 FROM tq.enqueue('quota/q1')}), 1, 'quotas: more for the role');
+$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_groups = 1');
+my $groups = q{SELECT count(tq.enqueue('quota/q2', task_group_id => ('group_%d_QAGAAAAAAAAAAA')::tq.slugid))};
+is(answer_of('guest', 'BEGIN', sprintf($groups, 2), 'ROLLBACK', sprintf($groups, 3)), 1, 'quotas: the first group');
+is(answer_of('guest', sprintf($groups, 4)), '53400', 'quotas: the second');
+$node->safe_psql($db, 'ALTER ROLE guest SET tq.max_groups = 0');
+is(answer_of('guest', sprintf($groups, 3)), 1, 'quotas: a lower one refuses none that there is');
+is(answer_of('guest', q{SELECT 1 FROM tq.enqueue('quota/q2')}), 1, 'quotas: nor what adds none');
+
+# ---- tasks of a group, by its counters ----
+
 $node->safe_psql($db, 'ALTER ROLE other SET tq.max_group_tasks = 3');
 my $join = q{SELECT cardinality(tq.enqueue_tasks('p/g', array_fill('{}'::jsonb, '{%d}'), task_group_id => 'group___QAGAAAAAAAAAAA'))};
 is(answer_of('other', sprintf($join, 4)), 'TQ409', 'a group: more than tq.max_group_tasks at once');
