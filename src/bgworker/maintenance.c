@@ -101,7 +101,7 @@ tq_count_pass(void)
 	{
 		/* set before, so that an error is followed by a pause, too */
 		next_count = tq_clock_add_ms(began, PAUSE_MS);
-		(void) tq_count_build_gauges();
+		(void) tq_count_build_gauges(0);
 		end = tq_clock_now();
 		next_count = tq_clock_add_ms(end, Max(PAUSE_MS, (end - began) / 1000 *
 															PAUSE_RATIO));

@@ -88,18 +88,22 @@ limits_rate_of(int32 queue, const TqQueueSettings *settings)
 /*
  * Counts the rows if they have not been counted since the server was started.
  * Normally the maintenance worker has; a session does it where it does not run,
- * and where the worker has not reached it yet.  Returns whether it did.
+ * and where the worker has not reached it yet.  A queue that had no counters
+ * before is counted by the first session that needs them, while others go on.
+ * Returns whether it did.
  */
 static bool
-limits_count_rows(void)
+limits_count_rows(int32 queue)
 {
 	static TimestampTz next = TQ_LONG_AGO;
+	static int32 last = 0;
 	TimestampTz now = tq_clock_real_now();
 
-	if (now < next)
+	if (now < next && queue == last)
 		return false;
 	next = tq_clock_add_ms(now, COUNT_PAUSE_MS);
-	return tq_count_build_gauges();
+	last = queue;
+	return tq_count_build_gauges(queue);
 }
 
 /* Takes slots, after the rows were counted. */
@@ -110,7 +114,7 @@ limits_take(const TqRoomRequest *request, int *taken)
 
 	tq_counts_apply_prepared();
 	result = tq_room_take(request, taken);
-	if (result == TQ_ROOM_UNKNOWN && limits_count_rows())
+	if (result == TQ_ROOM_UNKNOWN && limits_count_rows(request->queue))
 	{
 		tq_counts_apply_prepared();
 		result = tq_room_take(request, taken);
@@ -126,7 +130,7 @@ limits_read(const TqRoomRequest *request, int64 *rows)
 
 	tq_counts_apply_prepared();
 	result = tq_room_read(request, rows);
-	if (result == TQ_ROOM_UNKNOWN && limits_count_rows())
+	if (result == TQ_ROOM_UNKNOWN && limits_count_rows(request->queue))
 	{
 		tq_counts_apply_prepared();
 		result = tq_room_read(request, rows);
@@ -186,7 +190,8 @@ static bool
 are_loaded(const TqRate *rate)
 {
 	return tq_rates_are_loaded(rate->extension) ||
-		   (limits_count_rows() && tq_rates_are_loaded(rate->extension));
+		   (limits_count_rows(rate->queue) &&
+			tq_rates_are_loaded(rate->extension));
 }
 
 /* Counts claims of this interval; returns false if there may be no more. */

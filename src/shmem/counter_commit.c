@@ -38,7 +38,7 @@ counts(const TqCountGauges *gauges, TransactionId xid)
 }
 
 static void
-change_queue(const TqCountDatabase *database, TqCountQueue *queue,
+change_queue(TqCountDatabase *database, TqCountQueue *queue,
 			 const TqCountChange *change, TransactionId xid)
 {
 	int rate = -1; /* which rate the event belongs to */
@@ -50,8 +50,13 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 	else if (change->counter >= TQ_QUEUE_ENDED &&
 			 change->counter < TQ_QUEUE_WAITED)
 		rate = 2;
-	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
+	if (change->counter >= TQ_QUEUE_GAUGES)
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
+								change->value);
+	else if (counts(&database->gauges, xid))
+		pg_atomic_fetch_add_u64(counts(&queue->gauges, xid)
+									? &queue->counters[change->counter]
+									: &database->others[change->counter],
 								change->value);
 	/* not before it is counted: limit_room.c */
 	if (change->counter == TQ_QUEUE_RUNNING && change->value < 0 &&

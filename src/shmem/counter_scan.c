@@ -94,26 +94,20 @@ is_changed_here(TqCounted what, int64 id)
 	return false;
 }
 
-/* Returns the gauges that are to be counted, or NULL. */
-static TqCountGauges *
-begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
+static void
+set_to_zero(TqCountQueue *queue)
 {
-	TqCountKey key = tq_count_key(extension, id);
-	TqCountDatabase *database = tq_count_enter_database(extension);
-	TqCountGroup *group;
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		pg_atomic_write_u64(&queue->counters[i], 0);
+}
+
+/* Returns the gauges of all queues of this database. */
+static TqCountGauges *
+begin_all(TqCountDatabase *database, uint64 identity)
+{
 	HASH_SEQ_STATUS scan;
 	TqCountQueue *queue;
 
-	if (database == NULL)
-		return NULL;
-	if (what == TQ_COUNTED_GROUP)
-	{
-		if (database->gauges.state != TQ_GAUGES_EXACT ||
-			database->identity != identity)
-			return NULL;
-		group = tq_count_enter_group(database, &key);
-		return group == NULL ? NULL : &group->gauges;
-	}
 	if (database->gauges.state == TQ_GAUGES_COUNTING)
 		return NULL;
 	if (database->since == 0)
@@ -124,17 +118,43 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 	database->is_full = false;
 	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
 		pg_atomic_write_u64(&database->others[i], 0);
-	/* Set the gauges of all queues of this database to zero. */
 	hash_seq_init(&scan, tq_count_queues);
 	while ((queue = hash_seq_search(&scan)) != NULL)
 	{
 		if (queue->key.database != MyDatabaseId ||
-			queue->key.extension != extension)
+			queue->key.extension != database->extension)
 			continue;
-		for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
-			pg_atomic_write_u64(&queue->counters[i], 0);
+		set_to_zero(queue);
+		queue->gauges.state = TQ_GAUGES_EXACT;
 	}
 	return &database->gauges;
+}
+
+/* Returns the gauges that are to be counted, or NULL. */
+static TqCountGauges *
+begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
+{
+	TqCountKey key = tq_count_key(extension, id);
+	TqCountDatabase *database = tq_count_enter_database(extension);
+	bool is_exact = tq_counts_source(database, extension, identity) ==
+					TQ_COUNT_MEMORY;
+	TqCountGroup *group;
+	TqCountQueue *queue;
+
+	if (database == NULL)
+		return NULL;
+	if (what == TQ_COUNTED_GROUP)
+	{
+		group = is_exact ? tq_count_enter_group(database, &key) : NULL;
+		return group == NULL ? NULL : &group->gauges;
+	}
+	queue = is_exact && id != 0 ? tq_count_find_queue(&key) : NULL;
+	if (queue == NULL || queue->gauges.state == TQ_GAUGES_EXACT)
+		return begin_all(database, identity);
+	if (queue->gauges.state == TQ_GAUGES_COUNTING)
+		return NULL;
+	set_to_zero(queue);
+	return &queue->gauges;
 }
 
 /* Returns whether a prepared transaction has an entry. */
@@ -153,7 +173,8 @@ is_known(TransactionId xid)
 
 /*
  * Begins to count the gauges of this database, or the tasks of a group; returns
- * false if that is not possible.  `prepared` are the transactions that were
+ * false if that is not possible.  If the others are counted, only those of the
+ * queue with that id are, unless it is 0.  `prepared` are the transactions that were
  * prepared before.  The caller reads by *snapshot at once (tq_spi_open_at()),
  * and sets the counters.
  */
@@ -187,6 +208,8 @@ tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
 		build.subid = GetCurrentSubTransactionId();
 		build.what = what;
 		build.key = tq_count_key(extension, id);
+		if (gauges == &tq_count_find_database()->gauges)
+			build.key.id = 0;
 	}
 	tq_count_unlock();
 	return build.is_running;
@@ -208,9 +231,36 @@ tq_count_build_keep(int32 queue)
 {
 	TqCountKey key = tq_count_key(build.key.extension, queue);
 
+	if (build.key.id != 0)
+		return;
 	tq_count_lock(LW_EXCLUSIVE);
 	(void) tq_count_enter_limited(&key);
 	tq_count_unlock();
+}
+
+/* Adds to a counter of a queue what was counted. */
+static void
+set_queue(const TqCountKey *key, int counter, int64 value)
+{
+	TqCountDatabase *database = tq_count_find_database();
+	bool is_one = build.key.id != 0; /* it has an entry, and no other counts */
+	TqCountQueue *queue = database->is_full || is_one
+							  ? tq_count_find_queue(key)
+							  : tq_count_enter_queue(key);
+
+	if (is_one && (key->id != build.key.id || queue == NULL ||
+				   queue->gauges.state != TQ_GAUGES_COUNTING ||
+				   queue->gauges.snapshot != build.snapshot))
+		return;
+	/* One of whose counts a part was left out gets no entry later. */
+	if (!is_one && queue != NULL && queue->gauges.state != TQ_GAUGES_EXACT)
+		queue = NULL;
+	database->is_full |= queue == NULL;
+	if (queue != NULL)
+		pg_atomic_fetch_add_u64(&queue->counters[counter], value);
+	if (queue == NULL || is_one)
+		pg_atomic_fetch_add_u64(&database->others[counter],
+								is_one ? -value : value);
 }
 
 /* Adds to a counter what was counted; id is that of a queue, or the group. */
@@ -221,17 +271,7 @@ tq_count_build_set(int64 id, int counter, int64 value)
 
 	tq_count_lock(LW_EXCLUSIVE);
 	if (build.what == TQ_COUNTED_QUEUE)
-	{
-		/* One of whose counts a part was left out gets no entry later. */
-		TqCountDatabase *database = tq_count_find_database();
-		TqCountQueue *queue = database->is_full ? tq_count_find_queue(&key)
-												: tq_count_enter_queue(&key);
-
-		database->is_full |= queue == NULL;
-		pg_atomic_fetch_add_u64(queue != NULL ? &queue->counters[counter]
-											  : &database->others[counter],
-								value);
-	}
+		set_queue(&key, counter, value);
 	else
 	{
 		TqCountGroup *group = hash_search(tq_count_groups, &key, HASH_FIND,
@@ -252,11 +292,17 @@ find_counted(void)
 {
 	TqCountDatabase *database = tq_count_find_database();
 	TqCountGroup *group;
+	TqCountQueue *queue;
 
 	if (database == NULL || database->extension != build.key.extension)
 		return NULL;
-	if (build.what == TQ_COUNTED_QUEUE)
+	if (build.what == TQ_COUNTED_QUEUE && build.key.id == 0)
 		return &database->gauges;
+	if (build.what == TQ_COUNTED_QUEUE)
+	{
+		queue = tq_count_find_queue(&build.key);
+		return queue == NULL ? NULL : &queue->gauges;
+	}
 	group = hash_search(tq_count_groups, &build.key, HASH_FIND, NULL);
 	return group == NULL ? NULL : &group->gauges;
 }
@@ -278,6 +324,8 @@ end_build(bool is_done)
 		gauges->state = is_used ? TQ_GAUGES_EXACT : TQ_GAUGES_NONE;
 		if (!is_used && build.what == TQ_COUNTED_GROUP)
 			tq_count_remove_group(tq_count_find_database(), &build.key);
+		else if (!is_used && build.key.id != 0)
+			tq_count_add_to_others(tq_count_find_database(), &build.key);
 	}
 	build.is_running = false;
 	tq_count_unlock();
@@ -367,6 +415,8 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 	database = tq_count_find_database();
 	source = tq_counts_source(database, extension, identity);
 	entry = tq_count_find_queue(&key);
+	if (entry != NULL && entry->gauges.state != TQ_GAUGES_EXACT)
+		entry = NULL;
 	if (source == TQ_COUNT_MEMORY && entry == NULL && database->is_full)
 		source = TQ_COUNT_TABLES;
 	for (int i = 0; source != TQ_COUNT_REBUILDING && i < TQ_QUEUE_GAUGES; i++)

@@ -24,8 +24,8 @@
  * database "full", and readers count the rows there.  All queues of a full
  * database that have no entry share gauges, which bound those of each.  A queue with limits takes
  * the entry of one without, of any database: what others do in queues without
- * limits never makes limits fail.  If its database was full before, the gauges
- * are counted again, because the queue may have rows.  A group gets an entry when
+ * limits never makes limits fail.  If its database was full before, the queue may
+ * have rows, and its gauges alone are counted.  A group gets an entry when
  * its row is inserted, or later when a reader finds that it is large.  Small
  * groups that have not been used for a while make room for others.
  *
@@ -327,6 +327,7 @@ tq_count_enter_queue(const TqCountKey *key)
 
 	if (queue == NULL || found)
 		return queue;
+	queue->gauges = (TqCountGauges){.state = TQ_GAUGES_EXACT};
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		pg_atomic_init_u64(&queue->counters[i], 0);
 	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
@@ -355,16 +356,17 @@ may_evict(TqCountQueue *queue)
 	return may;
 }
 
-/* Makes a database full, before the entry of a queue is removed. */
-static void
-add_to_others(TqCountDatabase *database, const TqCountKey *key)
+/* Makes a database full, and gives the gauges of a queue to those without. */
+void
+tq_count_add_to_others(TqCountDatabase *database, const TqCountKey *key)
 {
-	TqCountQueue *queue = hash_search(tq_count_queues, key, HASH_FIND, NULL);
+	TqCountQueue *queue = tq_count_find_queue(key);
 
 	database->is_full = true;
-	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+	for (int i = 0; queue != NULL && i < TQ_QUEUE_GAUGES; i++)
 		pg_atomic_fetch_add_u64(&database->others[i],
-								pg_atomic_read_u64(&queue->counters[i]));
+								pg_atomic_exchange_u64(&queue->counters[i],
+													   0));
 }
 
 /*
@@ -395,7 +397,7 @@ evict_queue(void)
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
 		if (tq_count_shared->databases[i].oid == victim.database)
-			add_to_others(&tq_count_shared->databases[i], &victim);
+			tq_count_add_to_others(&tq_count_shared->databases[i], &victim);
 	}
 	return remove_entry(tq_count_queues, &victim);
 }

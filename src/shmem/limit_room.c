@@ -205,7 +205,12 @@ find_queue(const TqRoomRequest *request, TqCountQueue **queue)
 		is_unknown())
 		return TQ_ROOM_UNKNOWN;
 	*queue = tq_count_find_queue(&key);
-	return *queue != NULL ? TQ_ROOM_TAKEN : TQ_ROOM_UNCOUNTED;
+	if (*queue == NULL)
+		return TQ_ROOM_UNCOUNTED;
+	if ((*queue)->gauges.state == TQ_GAUGES_EXACT)
+		return TQ_ROOM_TAKEN;
+	*queue = NULL;
+	return TQ_ROOM_UNKNOWN;
 }
 
 /*
@@ -245,7 +250,7 @@ forget_queue(Oid extension, int32 id)
 /*
  * Makes and keeps the counters of a queue; returns false if there is no room.
  * If other queues of this database have no counters, this one may have rows, and
- * the gauges are counted again.
+ * hands out nothing until they are counted.
  */
 static bool
 enter_queue(const TqRoomRequest *request)
@@ -267,7 +272,7 @@ enter_queue(const TqRoomRequest *request)
 		queue = tq_count_enter_limited(&key);
 		is_first = queue != NULL;
 		if (is_first && may_have_rows)
-			tq_count_doubt_gauges(&database->gauges);
+			queue->gauges.state = TQ_GAUGES_NONE;
 	}
 	tq_count_unlock();
 	note_first(request, is_first);

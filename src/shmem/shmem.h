@@ -551,6 +551,7 @@ typedef struct TqCountPeriod
 typedef struct TqCountQueue
 {
 	TqCountKey key;
+	TqCountGauges gauges; /* exact, unless it got its entry when it had rows */
 	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
 	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* limit_room.c */
 	pg_atomic_uint32 has_limits;                /* not to be evicted */
@@ -604,6 +605,8 @@ extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_limited(const TqCountKey *key);
+extern void tq_count_add_to_others(TqCountDatabase *database,
+								   const TqCountKey *key);
 extern void tq_count_remove_queue(const TqCountKey *key);
 extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 										  const TqCountKey *key);

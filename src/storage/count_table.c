@@ -451,13 +451,13 @@ keep_limited(void)
 }
 
 /*
- * Counts the gauges of this database for shared memory; returns false if they
- * are not exact.  Every row is read by the snapshot that says which transactions
+ * Counts the gauges of this database for shared memory, or of this queue alone if
+ * the others are counted; returns false if they are not exact.  Every row is read by the snapshot that says which transactions
  * the count includes, also in a call that writes and otherwise reads what is
  * latest.
  */
 bool
-tq_count_build_gauges(void)
+tq_count_build_gauges(int32 queue)
 {
 	int nprepared;
 	TransactionId *prepared = read_prepared(&nprepared);
@@ -466,7 +466,7 @@ tq_count_build_gauges(void)
 	int n;
 
 	if (!tq_count_build_begin(tq_locked_table, tq_count_identity(),
-							  TQ_COUNTED_QUEUE, 0, prepared, nprepared,
+							  TQ_COUNTED_QUEUE, queue, prepared, nprepared,
 							  &snapshot))
 		return false;
 	tq_spi_open_at(snapshot);

@@ -908,7 +908,7 @@ extern TqCountSource tq_count_read_gauges(int32 queue, bool by_rows,
 extern int tq_count_changed_rows(int gauge, int by, TqStatement *statement,
 								 const Datum *values);
 extern TqGauges *tq_count_ended(TimestampTz now, int *n);
-extern bool tq_count_build_gauges(void);
+extern bool tq_count_build_gauges(int32 queue);
 extern bool tq_count_read_group(int64 id, int64 *counters);
 extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
 

@@ -447,6 +447,23 @@ is($tenant->(7, 40), 'ok', 'one that all such queues have passed: seven tasks');
 is($tenant->(7, 40), '53400', 'not ten');
 is($tenant->(7, 40, "BEGIN; SELECT tq.enqueue_tasks('u/q39', array_fill('{}'::jsonb, '{6}')); ROLLBACK; SELECT tq.enqueue_tasks('u/q39', array_fill('{}'::jsonb, '{6}'))"), 'ok', 'what is rolled back does not count');
 
+# Queues with limits go on while the rows of one that gets limits are counted.
+psql($node, q{SELECT tq.set_queue('l/one_more', '{"concurrentLimit": 3}')});
+{
+	# No claim needs the lock for which the count waits.
+	my ($locker, $setter) = map { $node->background_psql($db) } 1 .. 2;
+
+	$locker->query('BEGIN; LOCK TABLE tq_internal.task_group IN ACCESS EXCLUSIVE MODE');
+	$setter->query_until(qr/counting/, "\\echo counting\nSELECT tq.set_queue('u/q40', '{\"concurrentLimit\": 2}');\n");
+	ok($node->poll_query_until($db, q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'tq.set_queue')}), 'the rows of a queue are being counted');
+	is(claims($node, 'l/one_more', 'w', 1), 1, 'meanwhile another queue with limits hands out its runs');
+	is(claims($node, 'u/q40', 'w', 1), 1, 'and that one, whose limit is not committed yet');
+	$locker->quit;
+	$setter->quit;
+}
+is(claims($node, 'u/q40', 'w', 5, '10 s'), 1, 'the run that was claimed meanwhile counts');
+psql($node, "SELECT tq.set_queue('$_', '{\"concurrentLimit\": null}')") foreach 'l/one_more', 'u/q40';
+
 # Another database has a part in them, too.
 psql($node, 'CREATE DATABASE crowd');
 $node->safe_psql('crowd', q{CREATE EXTENSION tq; SELECT count(tq.enqueue('c/q' || n)) FROM generate_series(1, 40) AS n});
