@@ -19,6 +19,7 @@ PG_FUNCTION_INFO_V1(tq_enqueue);
 PG_FUNCTION_INFO_V1(tq_enqueue_tasks);
 PG_FUNCTION_INFO_V1(tq_schedule_task);
 PG_FUNCTION_INFO_V1(tq_add_task_dependencies);
+PG_FUNCTION_INFO_V1(tq_rerun_plan);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
 PG_FUNCTION_INFO_V1(tq_reschedule_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
@@ -596,6 +597,40 @@ tq_rerun_task(PG_FUNCTION_ARGS)
 	if (how.deadline == NULL && !how.downstream)
 		PG_RETURN_JSONB_P(change_task(fcinfo, "rerun-task", tq_task_rerun));
 	PG_RETURN_JSONB_P(repair_task(fcinfo, &how));
+}
+
+/*
+ * rerun_plan(task_id slugid, deadline interval from now, downstream bool) ->
+ * (task_id, state, action, why): what rerun_task() would do (2.4)
+ */
+Datum
+tq_rerun_plan(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqRepairHow how = tq_arg_repair(fcinfo, 1, 2);
+	TqNamedTask *named;
+	TqRepairStep *steps;
+	int n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	named = tq_task_get(task_id);
+	tq_require_change("rerun-task", named);
+	steps = tq_repair_plan(&named->task, &how, tq_clock_now(), &n);
+	for (int i = 0; i < n; i++)
+	{
+		const TqRepairStep *step = &steps[i];
+		Datum values[4] = {PointerGetDatum(&step->task_id),
+						   CStringGetTextDatum(tq_state_name(step->state)),
+						   CStringGetTextDatum(step->action), (Datum) 0};
+		bool nulls[4] = {false, false, false, step->why == NULL};
+
+		if (step->why != NULL)
+			values[3] = CStringGetTextDatum(step->why);
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	tq_call_end();
+	return (Datum) 0;
 }
 
 /*

@@ -33,7 +33,7 @@ extern TqNamedTask *tq_dead_letter_redrive(const TqSlug *task_id,
 extern int64 tq_dead_letters_redrive(int32 queue, int max, TimestampTz now);
 extern void tq_dead_letter_discard(const TqSlug *task_id);
 
-/* ---- repair.c: runs unsuccessful tasks again, with dependents ---- */
+/* ---- repair.c: runs tasks again, with dependents ---- */
 
 /* The arguments that rerun_task() and retry_task_group() have in common. */
 typedef struct TqRepairHow
@@ -42,6 +42,17 @@ typedef struct TqRepairHow
 	bool downstream;
 } TqRepairHow;
 
+/* What a call of rerun_task() would do with a task. */
+typedef struct TqRepairStep
+{
+	TqSlug task_id;
+	TqState state;
+	const char *action;
+	const char *why; /* NULL: it needs no reason */
+} TqRepairStep;
+
+extern TqRepairStep *tq_repair_plan(const TqTask *task, const TqRepairHow *how,
+									TimestampTz now, int *n);
 extern void tq_repair_task(const TqTask *task, const TqRepairHow *how,
 						   TimestampTz now);
 extern int64 tq_repair_group(const TqSlug *slug, const TqRepairHow *how,

@@ -1,15 +1,16 @@
 /*
  * repair.c
- *	  Runs tasks again that ended without success, with what depends on them
- *	  (doc/spec/taskcluster.md 2.4, 2.20).
+ *	  Runs tasks again, with what depends on them (doc/spec/taskcluster.md 2.4,
+ *	  2.20).
  *
  * A repair begins at tasks that get another run: the one of rerun_task(), or
- * those of a group.  With `downstream`, what depends on them and has ended
- * without success becomes unscheduled again, and what depends on that in turn.
- * Such a task keeps its runs: its row in unscheduled has the number of the next
- * one, and counts dependencies on tasks of the repair, and those that were
- * never met.  from_run of the former is raised, so that earlier runs do not meet
- * them.
+ * those of a group that ended without success.  With `downstream`, what depends
+ * on them and is resolved becomes unscheduled again, and what depends on that
+ * in turn; in a repair of a group, completed tasks stay.  Such a task keeps its
+ * runs: its row in unscheduled has the number of the next one, and counts
+ * dependencies on tasks of the repair, and those that were never met.  from_run
+ * of the former is raised, so that earlier runs do not meet them.  A dependent
+ * that is unscheduled already counts those again that had been met.
  *
  * Order of locks -------------- Unique keys, by queue and key; then, in the
  * order of task_location.c, the rows with the locations of the tasks of the repair,
@@ -24,19 +25,22 @@
  *	  has locked.  A session that ends that task holds the same lock, and looks
  *	  for dependents afterwards, with a new snapshot.  So it sees the row in
  *	  unscheduled, or this call sees the end.
- *	- A dependent that ends while this call waits, or after it has looked,
- *	  has ended after the repair: it was unscheduled, pending or running
- *	  when the repair was made, and the repair leaves such a task alone.
+ *	- A dependent that is pending or running is not locked, and left alone.  One
+ *	  that ends while this call waits is found when it looks again, locked, and
+ *	  waits again; one that ends later has ended after the repair.
  *	- A session that creates a dependent of a task of the repair locks the row of
  *	  that task, shared.  Either it waits, and finds the task unscheduled or
  *	  pending; or it has counted the dependency as unmet from the next run on,
- *	  which is the run that the repair adds.
+ *	  which is the run that the repair adds.  A task that was completed just now
+ *	  it does not lock, and counts as met: that dependent was created before the
+ *	  repair.
  *	- What a member of the repair requires by a foreign dependency is not locked
  *	  (lifecycle/foreign_dependency.c).  The row of the dependency is, and says
  *	  whether it is settled; if not, it is counted as unmet, and a timer leaves
  *	  the rest to maintenance.
  *	- Two repairs with a task in common meet at its lock.  The second finds it
- *	  unscheduled or pending, and leaves it alone.
+ *	  unscheduled or pending.  It leaves a pending one alone, and has an
+ *	  unscheduled one wait for its own tasks, too.
  *	- A claim takes only rows of pending; a run that the repair has added is
  *	  there when the repair commits, and not before.
  */
@@ -181,14 +185,16 @@ static void
 repair_collect(Repair *repair)
 {
 	int n = repair->nstarts;
+	int found;
 	int64 *ids = repair->how->downstream
-					 ? tq_dependencies_downstream(repair->starts, n, &n)
+					 ? tq_dependencies_downstream(repair->starts, n,
+												  !repair->is_group, &n)
 					 : repair->starts;
-	TqTask *tasks = tq_tasks_core(ids, n, &n);
+	TqTask *tasks = tq_tasks_core(ids, n, &found);
 
-	repair->members = palloc0(sizeof(Member) * Max(n, 1));
+	repair->members = palloc0(sizeof(Member) * Max(found, 1));
 	repair->n = 0;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < found; i++)
 	{
 		Member *member = &repair->members[repair->n];
 
@@ -206,18 +212,25 @@ repair_collect(Repair *repair)
 		repair->edges = tq_dependencies_of(ids, n, &repair->nedges);
 }
 
+/* Returns whether a member is pending or running. */
 static bool
-is_foreign(const Repair *repair, int64 id)
+is_under_way(const Member *member)
 {
-	const Member *member = find_member(repair, id);
+	return member->last.state == TQ_STATE_PENDING ||
+		   member->last.state == TQ_STATE_RUNNING;
+}
 
-	return member != NULL && member->is_foreign;
+/* Returns whether the repair leaves a member alone, whatever it depends on. */
+static bool
+is_left(const Member *member)
+{
+	return member->is_foreign || (is_under_way(member) && !member->is_start);
 }
 
 /*
  * Returns the tasks to be locked, by id: those of the repair, and those that
- * they require, unless completed.  A foreign task is locked only if one that is
- * not requires it, and not by a foreign dependency.
+ * they require, unless completed.  A task that is left alone is locked only if
+ * one that is not requires it, and not by a foreign dependency.
  */
 static int64 *
 find_locks(const Repair *repair, int *n)
@@ -229,14 +242,16 @@ find_locks(const Repair *repair, int *n)
 	*n = 0;
 	for (int i = 0; i < repair->n; i++)
 	{
-		if (!repair->members[i].is_foreign)
+		if (!is_left(&repair->members[i]))
 			ids[(*n)++] = repair->members[i].id;
 	}
 	for (int i = 0; i < repair->nedges; i++)
 	{
-		if (!repair->edges[i].is_foreign &&
-			!is_foreign(repair, repair->edges[i].dependent))
-			ids[(*n)++] = repair->edges[i].required;
+		const TqDependency *edge = &repair->edges[i];
+		const Member *dependent = find_member(repair, edge->dependent);
+
+		if (!edge->is_foreign && dependent != NULL && !is_left(dependent))
+			ids[(*n)++] = edge->required;
 	}
 	*n = repair_sort_ids(ids, *n);
 	return ids;
@@ -303,8 +318,11 @@ lock_foreign(Repair *repair)
 
 	for (int i = 0; i < repair->nedges; i++)
 	{
-		if (repair->edges[i].is_foreign &&
-			!is_foreign(repair, repair->edges[i].dependent))
+		const Member *dependent = find_member(repair,
+											  repair->edges[i].dependent);
+
+		if (repair->edges[i].is_foreign && dependent != NULL &&
+			!is_left(dependent))
 			edges[n++] = repair->edges[i];
 	}
 	if (n == 0)
@@ -491,76 +509,198 @@ edges_of(const Repair *repair, int64 id, int *n)
 	return repair->edges + low;
 }
 
+/* Returns what becomes of a task that depends on one of the repair. */
+static RepairFate
+fate_of_dependent(const Repair *repair, const Member *member)
+{
+	switch (member->last.state)
+	{
+		case TQ_STATE_UNSCHEDULED:
+			return FATE_STAYS;
+		case TQ_STATE_PENDING:
+		case TQ_STATE_RUNNING:
+			return FATE_NONE;
+		case TQ_STATE_COMPLETED:
+			return repair->is_group ? FATE_NONE : FATE_WAIT;
+		case TQ_STATE_FAILED:
+		case TQ_STATE_EXCEPTION:
+			break;
+	}
+	return FATE_WAIT;
+}
+
+static int
+compare_required(const void *a, const void *b)
+{
+	return tq_compare_ids(&((const TqDependency *) a)->required,
+						  &((const TqDependency *) b)->required);
+}
+
+/* Returns the first of these dependencies, by required task, on that task. */
+static const TqDependency *
+first_on(const TqDependency *edges, int n, int64 required)
+{
+	int low = 0;
+
+	while (low < n)
+	{
+		int middle = (low + n) / 2;
+
+		if (edges[middle].required < required)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return edges + low;
+}
+
+/*
+ * Marks what depends on the members that are marked: each is looked at once,
+ * whether its dependents were created before it or after it.
+ */
+static void
+mark_dependents(const Repair *repair, Member **marked, int n)
+{
+	size_t size = sizeof(TqDependency) * Max(repair->nedges, 1);
+	TqDependency *edges = palloc_extended(size, MCXT_ALLOC_HUGE);
+	const TqDependency *end = edges + repair->nedges;
+
+	memcpy(edges, repair->edges, sizeof(TqDependency) * repair->nedges);
+	qsort(edges, repair->nedges, sizeof(TqDependency), compare_required);
+	for (int i = 0; i < n; i++)
+	{
+		int64 id = marked[i]->id;
+
+		for (const TqDependency *edge = first_on(edges, repair->nedges, id);
+			 edge < end && edge->required == id; edge++)
+		{
+			Member *member = find_member(repair, edge->dependent);
+
+			if (member == NULL || member->is_foreign ||
+				member->fate != FATE_NONE)
+				continue;
+			member->fate = fate_of_dependent(repair, member);
+			if (member->fate != FATE_NONE)
+				marked[n++] = member;
+		}
+	}
+	pfree(edges);
+}
+
 /*
  * Finds the tasks of the repair: those at which it begins, and with
- * `downstream` what depends on a task of the repair and is unsuccessful or
- * unscheduled.  The passes are repeated until nothing changes, because a
- * dependent may have a lower id than a task that it requires.
+ * `downstream` what depends on a task of the repair.
  */
 static void
 mark(const Repair *repair)
 {
-	bool changed = true;
+	Member **marked = palloc(sizeof(Member *) * Max(repair->n, 1));
+	int n = 0;
 
 	for (int i = 0; i < repair->n; i++)
 	{
 		Member *member = &repair->members[i];
 
-		if (member->is_start && repair_is_wanted(repair, member))
-			member->fate = tq_state_verdict(member->last.state,
-											TQ_EVENT_RERUN) == TQ_VERDICT_APPLY
-							   ? FATE_RERUN
-							   : FATE_STAYS;
+		if (!member->is_start || !repair_is_wanted(repair, member))
+			continue;
+		member->fate = tq_state_verdict(member->last.state, TQ_EVENT_RERUN) ==
+							   TQ_VERDICT_APPLY
+						   ? FATE_RERUN
+						   : FATE_STAYS;
+		marked[n++] = member;
 	}
-	while (changed && repair->how->downstream)
-	{
-		changed = false;
-		for (int i = 0; i < repair->n; i++)
-		{
-			Member *member = &repair->members[i];
-			int n;
-			const TqDependency *edges = edges_of(repair, member->id, &n);
-
-			if (member->fate != FATE_NONE || member->is_foreign ||
-				!is_reached(repair, edges, n))
-				continue;
-			if (repair_is_unsuccessful(&member->last))
-				member->fate = FATE_WAIT;
-			else if (member->last.state == TQ_STATE_UNSCHEDULED)
-				member->fate = FATE_STAYS;
-			changed = changed || member->fate != FATE_NONE;
-		}
-	}
+	if (repair->how->downstream)
+		mark_dependents(repair, marked, n);
 }
 
-/*
- * Reports how many dependents were left as they are, because the caller may not
- * rerun them.  A task on which another application lets its own depend can be
- * repaired as if there were none.
- */
-static void
-report_foreign(const Repair *repair)
+/* Returns whether a member depends on a task of the repair, and is left alone. */
+static bool
+is_left_dependent(const Repair *repair, const Member *member)
 {
-	int count = 0;
+	int n;
+	const TqDependency *edges = edges_of(repair, member->id, &n);
 
-	for (int i = 0; i < repair->n; i++)
-	{
-		const Member *member = &repair->members[i];
-		int n;
-		const TqDependency *edges = edges_of(repair, member->id, &n);
+	return member->fate == FATE_NONE && is_reached(repair, edges, n);
+}
 
-		count += member->is_foreign && repair_is_unsuccessful(&member->last) &&
-				 is_reached(repair, edges, n);
-	}
+static void
+report_count(int count, const char *detail)
+{
 	if (count > 0)
 		ereport(NOTICE,
 				(errmsg_plural("%d dependent task was left as it is",
 							   "%d dependent tasks were left as they are",
 							   count, count),
-				 errdetail_plural(
-					 "The caller may not rerun it (queue:rerun-task).",
-					 "The caller may not rerun them (queue:rerun-task).",
-					 count)));
+				 errdetail("%s", detail)));
+}
+
+/*
+ * Reports how many dependents were left as they are, because the caller may not
+ * rerun them, or they run already.  A task on which another application lets
+ * its own depend can be repaired as if there were none.
+ */
+static void
+report_left(const Repair *repair)
+{
+	int foreign = 0;
+	int under_way = 0;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		const Member *member = &repair->members[i];
+
+		if (!is_left_dependent(repair, member))
+			continue;
+		if (!member->is_foreign)
+			under_way += is_under_way(member) && !repair->is_group;
+		else
+			foreign += fate_of_dependent(repair, member) == FATE_WAIT;
+	}
+	report_count(foreign,
+				 foreign == 1
+					 ? "The caller may not rerun it (queue:rerun-task)."
+					 : "The caller may not rerun them (queue:rerun-task).");
+	report_count(under_way, under_way == 1
+								? "It is pending or running already."
+								: "They are pending or running already.");
+}
+
+/* Has a dependency wait for the next run of a task of the repair, if there is one. */
+static void
+raise_edge(Repair *repair, const TqDependency *edge, const Member *required)
+{
+	TqDependency *raised = &repair->raised[repair->nraised++];
+
+	*raised = *edge;
+	raised->from_run = is_under_way(required) ? required->last.run_id
+											  : required->last.run_id + 1;
+}
+
+/*
+ * Finds the dependencies of an unscheduled dependent on tasks of the repair that
+ * had been met, and are unmet again.
+ */
+static void
+find_met(Repair *repair, Member *member)
+{
+	int n;
+	const TqDependency *edges = edges_of(repair, member->id, &n);
+
+	member->unmet = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		const TqDependency *edge = &edges[i];
+		const Member *required = find_member(repair, edge->required);
+
+		if (required == NULL || required == member ||
+			required->fate == FATE_NONE ||
+			required->last.run_id < edge->from_run ||
+			!(edge->is_foreign ? edge->is_settled
+							   : was_met(edge, member->task.all_resolved)))
+			continue;
+		member->unmet[member->nunmet++] = edge->required;
+		raise_edge(repair, edge, required);
+	}
 }
 
 /*
@@ -592,15 +732,8 @@ find_unmet(Repair *repair, Member *member)
 				 : was_met(&edges[i], member->task.all_resolved)))
 			continue;
 		member->unmet[member->nunmet++] = edges[i].required;
-		if (!is_again)
-			continue;
-		repair->raised[repair->nraised] = edges[i];
-		/* The number of the next run of a task that dependents wait for. */
-		repair->raised[repair->nraised++].from_run =
-			required->last.state == TQ_STATE_PENDING ||
-					required->last.state == TQ_STATE_RUNNING
-				? required->last.run_id
-				: required->last.run_id + 1;
+		if (is_again)
+			raise_edge(repair, &edges[i], required);
 	}
 }
 
@@ -617,6 +750,8 @@ decide_waits(Repair *repair)
 		Member *member = &repair->members[i];
 		int nraised = repair->nraised;
 
+		if (member->fate == FATE_STAYS && !member->is_start)
+			find_met(repair, member);
 		if (member->fate != FATE_WAIT &&
 			!(member->fate == FATE_RERUN && repair->is_group))
 			continue;
@@ -795,6 +930,16 @@ write_wait(Repair *repair, Member *member)
 		(void) tq_dead_letter_delete(&task->task_id);
 }
 
+/* Has an unscheduled dependent wait for what is unmet again. */
+static void
+write_more(Repair *repair, const Member *member)
+{
+	if (member->fate != FATE_STAYS || member->nunmet == 0)
+		return;
+	tq_unscheduled_count_up(member->id, member->unmet, member->nunmet);
+	watch_foreign(repair, member);
+}
+
 /* Writes the repair; returns how many tasks run again, or wait again. */
 static int64
 write_repair(Repair *repair)
@@ -822,7 +967,10 @@ write_repair(Repair *repair)
 				(void) tq_dead_letter_delete(&member->task.task_id);
 		}
 		else
+		{
+			write_more(repair, member);
 			continue;
+		}
 		count++;
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -853,6 +1001,72 @@ deadline_of(const TqRepairHow *how, TimestampTz now)
 	return deadline;
 }
 
+/* Returns why a call would be refused because of a member, NULL if not. */
+static const char *
+why_refused(const Repair *repair, const Member *member)
+{
+	if (repair->deadline == 0 && member->task.deadline < repair->now)
+		return "it is past its deadline, and needs a new one";
+	if (member->fate == FATE_STAYS)
+		return NULL;
+	if (member->last.state == TQ_STATE_COMPLETED &&
+		tq_policy_get(member->task.policy)->drop_payload)
+		return "its payload was dropped";
+	if (member->last.run_id + 1 >= tq_max_runs)
+		return "it has as many runs as it may have";
+	return NULL;
+}
+
+/* Fills in the step of a member; returns false if it has none. */
+static bool
+fill_step(const Repair *repair, const Member *member, TqRepairStep *step)
+{
+	bool is_changed = member->fate != FATE_NONE &&
+					  (member->is_start || member->fate != FATE_STAYS);
+
+	*step = (TqRepairStep){.task_id = member->task.task_id,
+						   .state = member->last.state,
+						   .action = "left"};
+	if (is_changed)
+		step->why = why_refused(repair, member);
+	if (step->why != NULL)
+		step->action = "refused";
+	else if (is_under_way(member))
+		step->why = "it has a run already";
+	else if (member->fate == FATE_RERUN)
+		step->action = "rerun";
+	else
+		step->action = member->fate == FATE_WAIT ? "wait" : "waits";
+	return member->fate != FATE_NONE ||
+		   (is_left(member) && !member->is_foreign &&
+			is_left_dependent(repair, member));
+}
+
+/*
+ * Returns what a call of rerun_task() would do with a task and what depends on
+ * it, by id; changes and locks nothing.
+ */
+TqRepairStep *
+tq_repair_plan(const TqTask *task, const TqRepairHow *how, TimestampTz now,
+			   int *n)
+{
+	int64 start = task->id;
+	Repair repair = {.how = how, .now = now, .starts = &start, .nstarts = 1};
+	TqRepairStep *steps;
+
+	*n = 0;
+	repair.deadline = deadline_of(how, now);
+	repair_collect(&repair);
+	mark(&repair);
+	decide_waits(&repair);
+	report_left(&repair);
+	steps = palloc_extended(sizeof(TqRepairStep) * Max(repair.n, 1),
+							MCXT_ALLOC_HUGE);
+	for (int i = 0; i < repair.n; i++)
+		*n += fill_step(&repair, &repair.members[i], &steps[*n]);
+	return steps;
+}
+
 /* Makes a repair whose starts are known. */
 static int64
 repair_run(Repair *repair)
@@ -872,7 +1086,7 @@ repair_run(Repair *repair)
 	}
 	mark(repair);
 	decide_waits(repair);
-	report_foreign(repair);
+	report_left(repair);
 	for (int i = 0; i < repair->n; i++)
 	{
 		const Member *member = &repair->members[i];

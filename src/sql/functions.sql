@@ -184,7 +184,12 @@ COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pen
 
 CREATE FUNCTION tq.rerun_task(task_id tq.slugid, deadline interval DEFAULT NULL, downstream bool DEFAULT false) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.rerun_task(tq.slugid, interval, bool) IS 'add a pending run to a resolved task, with a new deadline from now if one is given; downstream: the unsuccessful tasks that depend on it wait for it again; returns its status';
+COMMENT ON FUNCTION tq.rerun_task(tq.slugid, interval, bool) IS 'add a pending run to a resolved task, with a new deadline from now if one is given; downstream: the resolved tasks that depend on it wait for it again; returns its status';
+
+CREATE FUNCTION tq.rerun_plan(task_id tq.slugid, deadline interval DEFAULT NULL, downstream bool DEFAULT true)
+	RETURNS TABLE (task_id tq.slugid, state text, action text, why text)
+	AS 'MODULE_PATHNAME', 'tq_rerun_plan' LANGUAGE C;
+COMMENT ON FUNCTION tq.rerun_plan(tq.slugid, interval, bool) IS 'what rerun_task() would do, without doing it: a row for each task that would get a run (rerun), wait again (wait), wait as before (waits), stay as it is (left), or make it refuse (refused), and why';
 
 CREATE FUNCTION tq.reschedule_task(task_id tq.slugid, run_at timestamptz DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_reschedule_task' LANGUAGE C;

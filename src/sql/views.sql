@@ -287,7 +287,8 @@ CREATE VIEW tq_internal.current_task AS
 	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
 	WHERE r.state = 3 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
 		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)
-		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task);
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = r.task);
 COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
 
 CREATE VIEW tq_internal.all_task_overview AS

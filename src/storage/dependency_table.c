@@ -65,15 +65,24 @@ static TqStatement needed = TQ_STATEMENT(
 					   " ORDER BY 1",
 	INT8ARRAYOID);
 
-/* Those of $1, and what depends on them, that is unscheduled or unsuccessful. */
+/*
+ * Those of $1, and what depends on them, that is unscheduled or unsuccessful.
+ * With $2 also what is completed, and pending or running dependents of all
+ * these, but nothing behind those.
+ */
 static TqStatement downstream = TQ_STATEMENT(
-	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT e.dependent FROM s"
-	" CROSS JOIN LATERAL (SELECT d.dependent FROM tq_internal.dependency d WHERE d.required = s.task"
+	"WITH RECURSIVE s (task, goes_on) AS (SELECT unnest($1), true UNION SELECT e.dependent, x.goes_on FROM s"
+	" CROSS JOIN LATERAL (SELECT d.dependent FROM tq_internal.dependency d WHERE d.required = s.task AND d.dependent > 0"
 	" UNION ALL SELECT f.dependent FROM tq_internal.foreign_dependency f WHERE f.required = s.task OFFSET 0) AS e"
-	" WHERE EXISTS (SELECT FROM tq_internal.failure f WHERE f.task = e.dependent)"
-	" OR EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = e.dependent))"
-	" SELECT task FROM s ORDER BY 1",
-	INT8ARRAYOID);
+	" CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM tq_internal.failure f WHERE f.task = e.dependent)"
+	" OR EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = e.dependent) OR ($2"
+	" AND NOT EXISTS (SELECT FROM tq_internal.run r WHERE r.task = e.dependent AND r.state = 2)"
+	" AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = e.dependent)"
+	" AND NOT EXISTS (SELECT FROM " TQ_PENDING_OF(
+		"e.dependent") " AS p)) AS goes_on OFFSET 0) AS x"
+					   " WHERE s.goes_on AND (x.goes_on OR $2))"
+					   " SELECT DISTINCT task FROM s ORDER BY 1",
+	INT8ARRAYOID, BOOLOID);
 
 /* Those of $1 that are unscheduled, and the unscheduled tasks that they wait for. */
 static TqStatement upstream = TQ_STATEMENT(
@@ -575,13 +584,17 @@ tq_dependencies_unscheduled(const int64 *tasks, int n, int *found)
 
 /*
  * Returns these tasks and their transitive dependents, by id, as far as they
- * are reached through tasks that are unscheduled, failed or exception.
+ * are reached through tasks that are unscheduled, failed or exception; with
+ * completed_too through completed ones as well, and those that are pending or
+ * running behind all of these.
  */
 int64 *
-tq_dependencies_downstream(const int64 *tasks, int n, int *found)
+tq_dependencies_downstream(const int64 *tasks, int n, bool completed_too,
+						   int *found)
 {
-	return tq_spi_run_ids(&downstream, TQ_VALUES(tq_array_int64(tasks, n)),
-						  found);
+	Datum values[2] = {tq_array_int64(tasks, n), BoolGetDatum(completed_too)};
+
+	return tq_spi_run_ids(&downstream, values, found);
 }
 
 /*

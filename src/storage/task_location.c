@@ -6,8 +6,7 @@
  * All rows are looked up with one snapshot, in which a task has exactly one
  * location.  run keeps the earlier runs of a task, so its last row there counts
  * only if the task has no later row elsewhere.  A task that is unscheduled has
- * rows there if it was failed or exception before a repair
- * (operations/repair.c).
+ * rows there if it was resolved before a repair (operations/repair.c).
  */
 #include "postgres.h"
 
@@ -60,13 +59,6 @@ read_unscheduled(int64 task, Snapshot snapshot, TqRun *run)
 	return found;
 }
 
-/* Returns whether a task whose last row in run is this may be unscheduled. */
-static bool
-run_may_be_left(const TqRun *run)
-{
-	return run->state == TQ_STATE_FAILED || run->state == TQ_STATE_EXCEPTION;
-}
-
 static bool
 read_pending(int64 task, Snapshot snapshot, TqRun *run)
 {
@@ -95,18 +87,12 @@ tq_run_peek(int64 task, TqRun *run)
 	TqScan *runs = open_runs();
 	bool has_run = tq_scan_find_last(runs, Int64GetDatum(task), 0, 0);
 	bool found = has_run;
-	bool is_elsewhere = !has_run;
 
 	if (has_run)
 		tq_run_read(runs->slot, run);
 	if (!has_run || tq_state_is_resolved(run->state))
-	{
-		found = read_pending(task, runs->registered, run);
-		is_elsewhere = !found && (!has_run || run_may_be_left(run));
-	}
-	if (is_elsewhere)
-		found = read_unscheduled(task, runs->registered, run);
-	found = found || has_run;
+		found = read_pending(task, runs->registered, run) ||
+				read_unscheduled(task, runs->registered, run) || has_run;
 	tq_scan_close(runs);
 	return found;
 }
@@ -226,8 +212,7 @@ task_location_add_runs(History *history, int64 task)
 	if (tq_pending_scan_read(history->pending, task,
 							 task_location_next_run(history)))
 		history->runs[history->n++].is_left = false;
-	else if (history->n > first &&
-			 run_may_be_left(&history->runs[history->n - 1].run))
+	else if (history->n > first)
 		history->runs[history->n - 1].is_left = is_unscheduled(history, task);
 }
 
@@ -628,15 +613,13 @@ task_lock_read_found(const TqScan *scan, TqTaskLocation location, int64 task,
 /*
  * Finds and reads the current row of an unresolved task; returns NULL if the
  * task is resolved.  A task that has a row in run can be in pending only by a
- * later run, which BY_ORDER does not find, and unscheduled only if that row is
- * one without success.
+ * later run, which BY_ORDER does not find.
  */
 static TqScan *
 task_lock_find_unresolved(LockScans *lookup, const TqTask *task, TqRun *run)
 {
 	TqScan *scan = task_lock_find(lookup, BY_RUN, task->id);
 	bool has_run = scan != NULL;
-	bool may_wait = !has_run;
 	TqTaskLocation location = TQ_LOCATION_RUN;
 
 	if (has_run)
@@ -644,7 +627,6 @@ task_lock_find_unresolved(LockScans *lookup, const TqTask *task, TqRun *run)
 		task_lock_read_found(scan, TQ_LOCATION_RUN, task->id, run);
 		if (!tq_state_is_resolved(run->state))
 			return scan;
-		may_wait = run_may_be_left(run);
 		scan = NULL;
 	}
 	for (int by = BY_MOVED; by < LOCK_TABLES && scan == NULL; by++)
@@ -652,7 +634,7 @@ task_lock_find_unresolved(LockScans *lookup, const TqTask *task, TqRun *run)
 		location = lock_tables[by].location;
 		if (by == BY_ORDER)
 			scan = has_run ? NULL : find_first_run(lookup, task);
-		else if (by != BY_UNSCHEDULED || may_wait)
+		else
 			scan = task_lock_find(lookup, (LockBy) by, task->id);
 	}
 	if (scan != NULL)

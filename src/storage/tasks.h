@@ -620,7 +620,7 @@ extern int64 *tq_dependencies_required(const int64 *tasks, int n,
 									   const int64 *by, int nby, int *found);
 extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
 extern int64 *tq_dependencies_downstream(const int64 *tasks, int n,
-										 int *found);
+										 bool completed_too, int *found);
 extern int64 *tq_dependencies_upstream(const int64 *tasks, int n, int *found);
 extern int64 *tq_dependencies_doomed(const int64 *tasks, int n,
 									 const int64 *except, int nexcept,

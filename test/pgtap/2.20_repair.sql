@@ -88,10 +88,10 @@ SELECT is(pg_temp.resolutions('g'), 1::bigint, '4.5 the group is resolved');
 SELECT is(pg_temp.progress('g'), '0 0 0 2 2 2 failed', '2.7 its outcome');
 SELECT pg_temp.forget();
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('r'), downstream => true)), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 downstream: the task is rerun');
-SELECT is(pg_temp.states('b', 'c', 'done', 'after', 'side'), 'unscheduled unscheduled completed failed completed', '2.4 downstream: dependents wait; completed ones, and what depends on those, stay');
+SELECT is(pg_temp.states('b', 'c', 'done', 'after', 'side'), 'unscheduled unscheduled unscheduled unscheduled completed', '2.4 downstream: dependents wait, completed ones as well');
 SELECT is(pg_temp.look('b'), 'unscheduled 5: exception>exception/canceled', '1.3 runs are kept');
-SELECT is(pg_temp.progress('g'), '2 1 0 2 1 0', '2.7 the group counts them');
-SELECT is(pg_temp.counted('g'), '2 1 0 2 1 0', '2.7 as its tasks are');
+SELECT is(pg_temp.progress('g'), '4 1 0 1 0 0', '2.7 the group counts them');
+SELECT is(pg_temp.counted('g'), '4 1 0 1 0 0', '2.7 as its tasks are');
 SELECT is((SELECT array_agg(exchange) FROM pg_temp.news()), '{task-pending}', '6.0 one message');
 SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id(n)), u, '4.4 unmet dependencies of ' || n) FROM (VALUES ('b', 1), ('c', 2)) AS v (n, u);
 SELECT is((SELECT count(*) FROM tq.failure_overview WHERE task_id = ANY (pg_temp.ids('r', 'b', 'c'))), 0::bigint, '8.5 no failure any more');
@@ -99,17 +99,108 @@ SELECT is((SELECT string_agg(state || CASE WHEN met THEN ' met' ELSE '' END, ', 
 SELECT pg_temp.refused($$SELECT tq.claim_task(pg_temp.id('b'), 0, 'wg', 'w1')$$, 'TQ409', '3.1 an earlier run cannot be claimed');
 SELECT pg_temp.refused($$SELECT tq.change_task_priority(pg_temp.id('b'), 'high')$$, 'TQ409', '2.14 it was resolved before');
 SELECT is(tq.rerun_task(pg_temp.id('r'), downstream => true) ->> 'state', 'pending', '2.4 downstream: a repeat');
-SELECT is(pg_temp.progress('g'), '2 1 0 2 1 0', '2.4 changes nothing');
+SELECT is(pg_temp.progress('g'), '4 1 0 1 0 0', '2.4 changes nothing');
 SELECT pg_temp.finish_task('r');
 SELECT is(pg_temp.look('b'), 'pending 5: exception>exception/canceled rerun>pending', '4.4 the dependent is scheduled again, as its next run');
 SELECT is(pg_temp.states('c'), 'unscheduled', '4.4 the next waits');
 SELECT is(pg_temp.resolutions('g'), 0::bigint, '4.5 the group is active again');
-SELECT pg_temp.finish_task('b');
+SELECT pg_temp.finish_task('b'), pg_temp.finish_task('done'), pg_temp.finish_task('after', 'failed');
 SELECT is(pg_temp.look('c'), 'pending 5: exception>exception/canceled rerun>pending', '4.4 until all are met again');
 SELECT is(pg_temp.resolutions('g'), 0::bigint, '4.5 the group stays active until then');
 SELECT pg_temp.finish_task('c');
 SELECT is(pg_temp.resolutions('g'), 1::bigint, '4.5 the group is resolved again, once');
 SELECT is(pg_temp.progress('g'), '0 0 0 5 1 0 failed', '2.7 the rest of it');
+
+-- a completed part: w1 -> w2 -> w3, and ws that was skipped; u waits for w2 and another; p is pending, x runs
+CREATE FUNCTION pg_temp.plan(name text, deadline interval DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
+	SELECT string_agg(concat_ws(' ', pg_temp.name(task_id), state, action, why), ', ') FROM tq.rerun_plan(pg_temp.id(name), deadline)
+$$;
+SELECT pg_temp.create(n, o::jsonb || '{"$group": "w"}') FROM (VALUES (1, 'w1', '{}'), (2, 'other', '{}'), (3, 'w2', '{"$deps": ["w1"]}'), (4, 'w3', '{"$deps": ["w2", "w1"]}'), (5, 'ws', '{"$deps": ["w1"]}'),
+	(6, 'u', '{"$deps": ["w2", "other"]}'), (7, 'u2', '{"$deps": ["u"]}'), (8, 'p', '{"$deps": ["w3"]}'), (9, 'x', '{"$deps": ["w3"]}'), (10, 'x2', '{"$deps": ["x"]}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.finish_task(n) FROM unnest('{w1,w2,w3}'::text[]) AS n;
+SELECT tq.skip_task(pg_temp.id('ws')) ->> 'state', pg_temp.take('x') >= 0;
+SELECT is(pg_temp.plan('w1'), 'w1 completed rerun, w2 completed wait, w3 completed wait, ws completed wait, u unscheduled waits, u2 unscheduled waits, p pending left it has a run already, x running left it has a run already',
+	'2.4 the plan of a completed part');
+SELECT is((SELECT string_agg(action, ' ') FROM tq.rerun_plan(pg_temp.id('w1'), downstream => false)), 'rerun', '2.4 the plan of one task');
+SELECT is(pg_temp.states('w1', 'w2', 'w3', 'ws', 'u', 'p', 'x'), 'completed completed completed completed unscheduled pending running', '2.4 which changes nothing');
+SELECT pg_temp.forget();
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('w1'), downstream => true)), 'pending 5: scheduled>completed/completed rerun>pending', '2.4 a completed part is rerun');
+SELECT is(pg_temp.states('w2', 'w3', 'ws', 'u', 'u2', 'p', 'x', 'x2'), 'unscheduled unscheduled unscheduled unscheduled unscheduled pending running unscheduled', '2.4 its completed tasks wait; what has a run is left alone');
+SELECT is(pg_temp.look('w2'), 'unscheduled 5: scheduled>completed/completed', '1.3 the runs are kept');
+SELECT is((SELECT array_agg(exchange) FROM pg_temp.news()), '{task-pending}', '6.0 one message');
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id(n)), u, '4.4 unmet dependencies of ' || n) FROM (VALUES ('w2', 1), ('w3', 2), ('ws', 1), ('u', 2), ('u2', 1)) AS v (n, u);
+SELECT is(pg_temp.progress('w'), pg_temp.counted('w'), '2.7 the group counts them');
+SELECT is((SELECT count(*) FROM tq.task_overview WHERE task_id = pg_temp.id('w2')), 1::bigint, '8.5 each is shown once');
+SELECT is((SELECT string_agg(state, ' ') FROM tq.dependency_results(pg_temp.id('w3'))), 'unscheduled pending', '2.13 dependency_results');
+SELECT is((SELECT status ->> 'state' FROM tq.statuses(pg_temp.ids('w2'))), 'unscheduled', '2.13 statuses');
+SELECT is((SELECT string_agg(reason, ' ') FROM tq.why(pg_temp.id('ws'))), 'unscheduled', '8.5 why() says that it waits');
+SELECT is(tq.report_completed(pg_temp.id('w2'), 0) ->> 'state', 'unscheduled', '2.11 a repeated report of its last run');
+SELECT pg_temp.refused($$SELECT tq.claim_task(pg_temp.id('w2'), 0, 'wg', 'w1')$$, 'TQ409', '3.1 an earlier run cannot be claimed');
+SELECT pg_temp.create('new', '{"$deps": ["w2"], "$group": "w"}');
+SELECT is(tq.rerun_task(pg_temp.id('w1'), downstream => true) ->> 'state', 'pending', '2.4 a repeat');
+SELECT is((SELECT string_agg(unmet::text, ' ' ORDER BY v.n) FROM (VALUES ('w2'), ('w3'), ('ws'), ('u'), ('u2')) AS v (n) JOIN tq.task_details d ON d.task_id = pg_temp.id(v.n)), '2 1 1 2 1', '2.4 changes nothing');
+SELECT pg_temp.finish_task('other');
+SELECT is(pg_temp.states('u'), 'unscheduled', '2.4 what had been met is unmet again');
+SELECT pg_temp.finish_task('w1');
+SELECT is(pg_temp.states('w2', 'ws', 'w3', 'u'), 'pending pending unscheduled unscheduled', '4.4 the next ones are scheduled again');
+SELECT is(pg_temp.look('w2'), 'pending 5: scheduled>completed/completed rerun>pending', '4.4 as their next runs');
+SELECT pg_temp.finish_task('w2');
+SELECT is(pg_temp.states('w3', 'u', 'new'), 'pending pending pending', '4.4 until all are met again');
+SELECT pg_temp.finish_task(n) FROM unnest('{p,x,x2,ws,u,u2,new}'::text[]) AS n;
+SELECT is(pg_temp.resolutions('w'), 0::bigint, '4.5 the group is active again');
+SELECT pg_temp.finish_task('w3');
+SELECT is(pg_temp.resolutions('w'), 1::bigint, '4.5 until the last of them is completed again');
+SELECT is(pg_temp.progress('w'), '0 0 0 11 0 0 completed', '2.7 its outcome');
+SELECT is((SELECT count(*) FROM tq_internal.unscheduled), (SELECT count(*) FROM tq.task_overview WHERE state = 'unscheduled'), '4.4 no row is left');
+
+-- by a second one, and of a task that has a run already
+SELECT pg_temp.create('y1'), pg_temp.create('y2');
+SELECT pg_temp.create('y', '{"$deps": ["y1", "y2"]}');
+SELECT pg_temp.finish_task(n) FROM unnest('{y1,y2,y}'::text[]) AS n;
+SELECT is(tq.rerun_task(pg_temp.id(n), downstream => true) ->> 'state', 'pending', '2.4 downstream of ' || n) FROM unnest('{y1,y2}'::text[]) AS n;
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('y')), 2, '2.4 it waits for both');
+SELECT pg_temp.finish_task('y1');
+SELECT is(pg_temp.states('y'), 'unscheduled', '2.4 not for one');
+SELECT pg_temp.finish_task('y2');
+SELECT is(pg_temp.states('y'), 'pending', '2.4 and runs after both');
+SELECT pg_temp.finish_task('y');
+SELECT tq.rerun_task(pg_temp.id('y1')) ->> 'state', pg_temp.take('y1') >= 0;
+SELECT is(tq.rerun_task(pg_temp.id('y1'), downstream => true) ->> 'state', 'running', '2.4 downstream of one that runs again');
+SELECT is(pg_temp.states('y'), 'unscheduled', '2.4 its dependents wait');
+SELECT pg_temp.report('y1', 'completed');
+SELECT is(pg_temp.states('y'), 'pending', '2.4 for that run');
+
+-- what a completed part is refused for, and that the plan says so
+SELECT pg_temp.resolved('z', 'completed');
+SELECT pg_temp.create('z1', '{"$deps": ["z"], "policy": {"dropPayload": true}}'), pg_temp.create('z2', '{"$deps": ["z"], "$deadline": "5 minutes"}');
+SELECT pg_temp.finish_task('z1'), pg_temp.finish_task('z2');
+SELECT is(pg_temp.plan('z'), 'z completed rerun, z1 completed refused its payload was dropped, z2 completed wait', '2.4 the plan: a payload was dropped');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('z'), downstream => true)$$, 'TQ409', '2.4 a payload was dropped');
+SELECT tq.delete_task(pg_temp.id('z1'));
+SET tq.clock_offset = '6 minutes';
+SELECT is(pg_temp.plan('z'), 'z completed rerun, z2 completed refused it is past its deadline, and needs a new one', '2.4 the plan: past a deadline');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('z'), downstream => true)$$, 'TQ409', '2.4 a completed dependent is past its deadline');
+SELECT is(pg_temp.plan('z', '1 hour'), 'z completed rerun, z2 completed wait', '2.4 the plan: another deadline');
+SELECT is(tq.rerun_task(pg_temp.id('z'), '1 hour', downstream => true) ->> 'state', 'pending', '2.4 all get another deadline');
+SELECT is(pg_temp.states('z', 'z2'), 'pending unscheduled', '2.4 and wait');
+RESET tq.clock_offset;
+SELECT pg_temp.refused(format('SELECT * FROM tq.rerun_plan(pg_temp.id(%L), %s)', 'z', a), 'TQ400', '2.4 the plan is refused: ' || a) FROM unnest('{deadline => interval ''0'', downstream => NULL}'::text[]) AS a;
+SELECT pg_temp.refused($$SELECT * FROM tq.rerun_plan(pg_temp.id('missing'))$$, 'TQ404', '2.4 the plan of no task');
+
+-- a dependent that was created before what it requires
+SELECT pg_temp.create('early', '{"$deps": ["early"]}'), pg_temp.create('base2');
+SELECT pg_temp.create('between', '{"$deps": ["base2"]}');
+SELECT tq.add_dependencies(pg_temp.id('early'), pg_temp.ids('between')) ->> 'state';
+SELECT pg_temp.finish_task('base2'), pg_temp.finish_task('between');
+SELECT tq.schedule_task(pg_temp.id('early')) ->> 'state';
+SELECT pg_temp.finish_task('early');
+SELECT tq.rerun_task(pg_temp.id('base2'), downstream => true) ->> 'state';
+SELECT is(pg_temp.states('base2', 'between', 'early'), 'pending unscheduled unscheduled', '2.4 whichever was created first');
+SELECT pg_temp.finish_task('base2');
+SELECT is(pg_temp.states('between', 'early'), 'pending unscheduled', '2.4 in the order of dependencies');
+SELECT pg_temp.finish_task('between');
+SELECT is(pg_temp.states('early'), 'pending', '2.4 to the last');
 
 -- all that can become of an unscheduled task that has runs
 SELECT pg_temp.create('q');

@@ -199,6 +199,15 @@ BEGIN
 END $$;
 SELECT is(pg_temp.call_as('operator', format('SELECT string_agg(task_id::text, '' '') FROM tq.list_dependent_tasks(%L, max => %s)', :'base', max)), :'own_dependent', format('list_dependent_tasks: its own, %s at most', max)) FROM unnest('{1,2,1000}'::int[]) AS max;
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(:'base')), 2::bigint, 'an administrator sees both');
+-- completed dependents: those of the other team are left as they are
+SELECT tq.enqueue('bank/q', task_group_id => :'mended') AS base2 \gset
+SELECT tq.slugid() AS below2, tq.enqueue('bank/q', dependencies => ARRAY[:'base2']::tq.slugid[]) AS own2 \gset
+SELECT pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_id => %L, dependencies => ARRAY[%L]::tq.slugid[], deadline => ''1 day'')', :'below2', :'base2')) \g /dev/null
+SELECT tq.skip_task(t::tq.slugid) FROM unnest(ARRAY[:'base2', :'own2', :'below2']) AS t \g /dev/null
+SELECT is(pg_temp.call_as('operator', format('SELECT string_agg(replace(replace(task_id::text, %L, ''base''), %L, ''own'') || '' '' || action, '', '') FROM tq.rerun_plan(%L)', :'base2', :'own2', :'base2')),
+	'base rerun, own wait', 'rerun_plan does not show the other one');
+SELECT is(pg_temp.call_as('operator', format('SELECT tq.rerun_task(%L, downstream => true) ->> ''state''', :'base2')), 'pending', 'a completed part is rerun');
+SELECT is(concat_ws(', ', pg_temp.state_of(:'own2'), pg_temp.state_of(:'below2')), 'unscheduled skipped, completed skipped', 'the other one stays completed');
 SELECT pg_temp.break(:'base', :'own_dependent', :'below', :'behind') \g /dev/null
 SELECT is(pg_temp.call_as('operator', format('SELECT tq.rerun_task(%L, downstream => true) ->> ''state''', :'base')), 'pending', 'rerun_task with downstream');
 SELECT is(concat_ws(', ', pg_temp.state_of(:'own_dependent'), pg_temp.state_of(:'below'), pg_temp.state_of(:'behind')), 'unscheduled canceled, exception canceled, exception canceled',

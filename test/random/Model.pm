@@ -653,6 +653,9 @@ sub downstream
 	return keys %seen;
 }
 
+# Does a resolved task wait again if what it depends on does?
+sub waits_again { my ($t, $how) = @_; return is_unsuccessful($t) || !$how->{is_group} && state_of($t) eq 'completed' }
+
 # What becomes of each task of a repair, by id: rerun, wait, or stays, which its
 # dependents wait for.
 sub fates
@@ -664,8 +667,8 @@ sub fates
 	{
 		for my $t (map { $m->{tasks}{$_} // () } sort keys %{ $m->{tasks}{$id}{dependents} })
 		{
-			next if $fate{ $t->{def}{id} } || !is_unsuccessful($t) && state_of($t) ne 'unscheduled';
-			$fate{ $t->{def}{id} } = is_unsuccessful($t) ? 'wait' : 'stays';
+			next if $fate{ $t->{def}{id} } || !waits_again($t, $how) && state_of($t) ne 'unscheduled';
+			$fate{ $t->{def}{id} } = waits_again($t, $how) ? 'wait' : 'stays';
 			push @next, $t->{def}{id};
 		}
 	}
@@ -758,14 +761,19 @@ sub repair
 	my ($m, $how, @starts) = @_;
 	my %fate  = $m->fates($how, @starts);
 	my $unmet = $m->decide_waits($how, \%fate);
+	my %starts = map { $_ => 1 } @starts;
 	my $n     = 0;
 	return 'TQ409' if $m->refuses($how, \%fate, @starts);
 	my $deadline = defined $how->{deadline} ? later($m->{win}, $how->{deadline}) : undef;
 	for my $t (by_creation(map { $m->{tasks}{$_} } keys %fate))
 	{
 		my $id = $t->{def}{id};
-		$m->move_deadline($t, $deadline, $fate{$id} eq 'stays' && !grep({ $_ eq $id } @starts)) if defined $deadline;
-		next if $fate{$id} eq 'stays';
+		$m->move_deadline($t, $deadline, $fate{$id} eq 'stays' && !$starts{$id}) if defined $deadline;
+		if ($fate{$id} eq 'stays')
+		{
+			$t->{unmet}{$_} = 1 for $starts{$id} ? () : grep { $_ ne $id && $fate{$_} } @{ $t->{def}{deps} };
+			next;
+		}
 		$m->take_keys($t->{def});
 		$n++;
 		if ($fate{$id} eq 'wait') { $m->wait_again($t, @{ $unmet->{$id} }) }
