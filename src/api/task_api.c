@@ -834,18 +834,6 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Returns the status of a task, with its runs from a history. */
-static Jsonb *
-status_from(const TqHistoryRun *runs, int nruns, const TqNamedTask *named)
-{
-	int first = tq_history_first(runs, nruns, named->task.id);
-	int end = first;
-
-	while (end < nruns && runs[end].run.task == named->task.id)
-		end++;
-	return tq_status_json(named, runs + first, end - first);
-}
-
 /*
  * Adds a row of a task id and, if the rows have that column, two values, the
  * second of which may be NULL.
@@ -894,7 +882,7 @@ tq_statuses(PG_FUNCTION_ARGS)
 	runs = tq_runs_history(ids, n, true, &nruns);
 	for (int i = 0; i < n; i++)
 		put_values((ReturnSetInfo *) fcinfo->resultinfo, &tasks[i].task,
-				   status_from(runs, nruns, &tasks[i]), NULL);
+				   tq_status_from(runs, nruns, &tasks[i]), NULL);
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -953,7 +941,7 @@ tq_put_entries(ReturnSetInfo *rsinfo, const TqTaskDefinition *tasks, int n)
 		bool may_get = tq_may_read("get-task", &named->task.task_id,
 								   named->queue_name);
 
-		put_values(rsinfo, &named->task, status_from(runs, nruns, named),
+		put_values(rsinfo, &named->task, tq_status_from(runs, nruns, named),
 				   may_get ? tq_definition_json(&tasks[i]) : NULL);
 	}
 }

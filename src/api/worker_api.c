@@ -37,6 +37,7 @@ PG_FUNCTION_INFO_V1(tq_resolve_and_claim);
 #define CLAIM_MAX 1000
 #define SESSION_NAME_MAX 128
 #define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
+#define CLAIMABLE_AT_ONCE "Give 0 to have the task claimable at once."
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
 
 /* ---- the worker that a session is, if its calls name none ---- */
@@ -176,10 +177,59 @@ read_claims(FunctionCallInfo fcinfo, int n)
 	return max;
 }
 
-/* Columns of tq.claim; tq.queue_claim and tq.worker_run have one more. */
-#define CLAIM_COLUMNS 7
+/*
+ * Returns an interval in milliseconds, from least to the longest time of a
+ * policy.
+ */
+static int64
+read_span(FunctionCallInfo fcinfo, int n, const char *name, int64 least,
+		  const char *hint)
+{
+	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, n, name));
 
-/* Fills in a row of tq.claim. */
+	if (ms < least || ms > SPAN_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is out of range", name),
+				 errdetail("It is " INT64_FORMAT
+						   " milliseconds, and may be from " INT64_FORMAT
+						   " to " INT64_FORMAT ".",
+						   ms, least, SPAN_MAX_MS),
+				 errhint("%s", hint)));
+	return ms;
+}
+
+/*
+ * Returns the argument "claim_for" in milliseconds, or TQ_OFF.  It is not 0, as
+ * no claimTimeout is.
+ */
+static int64
+arg_claim_for(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n)
+			   ? TQ_OFF
+			   : read_span(
+					 fcinfo, n, "claim_for", 1,
+					 "Give how long the claim is to last, such as '10 min', or NULL for the time that the policy, the queue or tq.claim_timeout sets.");
+}
+
+/* Returns the argument "definition", whether claims have their definitions. */
+static bool
+arg_definition(FunctionCallInfo fcinfo, int n)
+{
+	if (PG_ARGISNULL(n))
+		tq_error_null("definition");
+	return PG_GETARG_BOOL(n);
+}
+
+/*
+ * Columns of tq.claim before the definition and the status, which are the last
+ * ones; tq.queue_claim and tq.worker_run have one more.
+ */
+#define CLAIM_COLUMNS 7
+#define CLAIM_COLUMNS_ALL (CLAIM_COLUMNS + 2)
+
+/* Fills in the columns of tq.claim before the definition. */
 static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 {
@@ -193,6 +243,16 @@ fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 	nulls[5] = claim->payload == NULL;
 	values[6] = PointerGetDatum(claim->credentials);
 	nulls[6] = claim->credentials == NULL;
+}
+
+/* Fills in the last two columns. */
+static void
+fill_definition(const TqClaim *claim, Datum *values, bool *nulls)
+{
+	values[0] = PointerGetDatum(claim->definition);
+	nulls[0] = claim->definition == NULL;
+	values[1] = PointerGetDatum(claim->status);
+	nulls[1] = claim->status == NULL;
 }
 
 /*
@@ -212,24 +272,61 @@ check_isolation(void)
 }
 
 /*
- * Claims what claim_work(task_queue_id, worker_group, worker_id, tasks, wait)
- * is asked for.  The claims are in the memory of the call, which end_claim()
- * ends.
+ * Gives claims that this call has made their definitions and statuses, with one
+ * read of all tasks and one of all runs.  The right to the claim is the right to
+ * both.
+ */
+static void
+define_claims(TqClaim *claims, int n)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	TqTaskDefinition *tasks;
+	TqHistoryRun *runs;
+	int ntasks;
+	int nruns;
+
+	for (int i = 0; i < n; i++)
+		slugs[i] = claims[i].task_id;
+	tasks = tq_definitions_by_slug(slugs, n, &ntasks);
+	if (ntasks != n)
+		elog(ERROR, "%d of %d claimed tasks are missing", n - ntasks, n);
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].named.task.id;
+	runs = tq_runs_history(ids, n, true, &nruns);
+	for (int i = 0; i < n; i++)
+	{
+		claims[i].definition = tq_definition_json(&tasks[i]);
+		claims[i].status = tq_status_from(runs, nruns, &tasks[i].named);
+	}
+}
+
+/*
+ * Claims what claim_work(task_queue_id, worker_group, worker_id, tasks, wait,
+ * claim_for, definition) is asked for.  The claims are in the memory of the
+ * call, which end_claim() ends.
  */
 static TqClaim *
 begin_claim(FunctionCallInfo fcinfo, int *found)
 {
 	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	char *group = arg_worker_group(fcinfo, 1);
-	char *id = arg_worker_id(fcinfo, 2);
-	int max = read_claims(fcinfo, 3);
-	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
+	TqClaimAsk ask = {.worker_group = arg_worker_group(fcinfo, 1),
+					  .worker_id = arg_worker_id(fcinfo, 2),
+					  .max = read_claims(fcinfo, 3),
+					  .wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS),
+					  .claim_for = arg_claim_for(fcinfo, 5)};
+	bool definition = arg_definition(fcinfo, 6);
+	TqClaim *claims;
 
-	if (wait_ms > 0)
+	if (ask.wait_ms > 0)
 		check_isolation();
 	tq_call_begin(false);
-	tq_require_claim("claim-work", queue, NULL, group, id);
-	return tq_claim_wait(queue, group, id, max, wait_ms, found);
+	tq_require_claim("claim-work", queue, NULL, ask.worker_group,
+					 ask.worker_id);
+	claims = tq_claim_wait(queue, &ask, found);
+	if (definition)
+		define_claims(claims, *found);
+	return claims;
 }
 
 /* Ends a call that has claimed these. */
@@ -243,7 +340,8 @@ end_claim(FunctionCallInfo fcinfo, const TqClaim *claims, int found)
 
 /*
  * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
- * wait interval 0..60 s) -> rows of tq.claim (2.8)
+ * wait interval 0..60 s, claim_for interval, definition bool) -> rows of tq.claim
+ * (2.8)
  */
 Datum
 tq_claim_work(PG_FUNCTION_ARGS)
@@ -255,10 +353,12 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	claims = begin_claim(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
-		Datum values[CLAIM_COLUMNS];
-		bool nulls[CLAIM_COLUMNS];
+		Datum values[CLAIM_COLUMNS_ALL];
+		bool nulls[CLAIM_COLUMNS_ALL];
 
 		fill_claim(&claims[i], values, nulls);
+		fill_definition(&claims[i], values + CLAIM_COLUMNS,
+						nulls + CLAIM_COLUMNS);
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
 	end_claim(fcinfo, claims, found);
@@ -285,25 +385,32 @@ begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
 {
 	int n;
 	char **elements = tq_arg_texts(fcinfo, 0, "task_queue_ids", &n);
-	char *group = arg_worker_group(fcinfo, 1);
-	char *id = arg_worker_id(fcinfo, 2);
-	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
-	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
-	bool takes_turns = arg_takes_turns(fcinfo, 5);
+	TqClaimAsk ask = {.worker_group = arg_worker_group(fcinfo, 1),
+					  .worker_id = arg_worker_id(fcinfo, 2),
+					  .max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX),
+					  .wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS),
+					  .claim_for = arg_claim_for(fcinfo, 5)};
+	bool definition = arg_definition(fcinfo, 6);
+	bool takes_turns = arg_takes_turns(fcinfo, 7);
 	TqQueueSet set;
+	TqClaim *claims;
 
 	tq_queue_set_init(&set, elements, n);
-	if (wait_ms > 0)
+	if (ask.wait_ms > 0)
 		check_isolation();
 	tq_call_begin(false);
-	tq_queue_set_require_claim(&set, group, id);
-	return tq_claim_queues(&set, takes_turns, group, id, max, wait_ms, found);
+	tq_queue_set_require_claim(&set, ask.worker_group, ask.worker_id);
+	claims = tq_claim_queues(&set, takes_turns, &ask, found);
+	if (definition)
+		define_claims(claims, *found);
+	return claims;
 }
 
 /*
  * claim_work(task_queue_ids text[] 1..100, worker_group, worker_id text, tasks
- * int 1..1000, wait interval 0..60 s, mode text strict or round-robin) -> rows
- * of tq.queue_claim (2.8).  Raises TQ409 if patterns stand for too many queues.
+ * int 1..1000, wait interval 0..60 s, claim_for interval, definition bool, mode
+ * text strict or round-robin) -> rows of tq.queue_claim (2.8).  Raises TQ409 if
+ * patterns stand for too many queues.
  */
 Datum
 tq_claim_work_of_queues(PG_FUNCTION_ARGS)
@@ -315,12 +422,14 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 	claims = begin_claim_of_queues(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
-		Datum values[CLAIM_COLUMNS + 1];
-		bool nulls[CLAIM_COLUMNS + 1];
+		Datum values[CLAIM_COLUMNS_ALL + 1];
+		bool nulls[CLAIM_COLUMNS_ALL + 1];
 
 		fill_claim(&claims[i], values, nulls);
 		values[CLAIM_COLUMNS] = CStringGetTextDatum(claims[i].queue);
 		nulls[CLAIM_COLUMNS] = false;
+		fill_definition(&claims[i], values + CLAIM_COLUMNS + 1,
+						nulls + CLAIM_COLUMNS + 1);
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
 	end_claim(fcinfo, claims, found);
@@ -328,25 +437,30 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 }
 
 /*
- * claim_task(task_id slugid, run_id int, worker_group, worker_id text) -> one
- * tq.claim, or none
+ * claim_task(task_id slugid, run_id int, worker_group, worker_id text, claim_for
+ * interval, definition bool) -> one tq.claim, or none
  */
 Datum
 tq_claim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
-	char *group = arg_worker_group(fcinfo, 2);
-	char *id = arg_worker_id(fcinfo, 3);
+	TqClaimAsk ask = {.worker_group = arg_worker_group(fcinfo, 2),
+					  .worker_id = arg_worker_id(fcinfo, 3),
+					  .claim_for = arg_claim_for(fcinfo, 4)};
+	bool definition = arg_definition(fcinfo, 5);
 	TqClaim claim;
-	Datum values[CLAIM_COLUMNS];
-	bool nulls[CLAIM_COLUMNS];
+	Datum values[CLAIM_COLUMNS_ALL];
+	bool nulls[CLAIM_COLUMNS_ALL];
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
-	if (tq_claim_one(task_id, run_id, group, id, tq_clock_now(), &claim))
+	if (tq_claim_one(task_id, run_id, &ask, tq_clock_now(), &claim))
 	{
+		if (definition)
+			define_claims(&claim, 1);
 		fill_claim(&claim, values, nulls);
+		fill_definition(&claim, values + CLAIM_COLUMNS, nulls + CLAIM_COLUMNS);
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 		tq_audit_client(fcinfo);
 	}
@@ -355,9 +469,9 @@ tq_claim_task(PG_FUNCTION_ARGS)
 }
 
 /*
- * reclaim_task(task_id slugid, run_id int, wait interval 0..60 s, credentials
- * jsonb) -> tq.claim without payload (2.10).  Raises TQ409 as soon as the run
- * is not running any more.
+ * reclaim_task(task_id slugid, run_id int, wait interval 0..60 s, claim_for
+ * interval, credentials jsonb) -> tq.claim without payload (2.10).  Raises TQ409
+ * as soon as the run is not running any more.
  */
 Datum
 tq_reclaim_task(PG_FUNCTION_ARGS)
@@ -365,13 +479,14 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
 	int64 wait_ms = tq_arg_wait(fcinfo, 2, CLAIM_WAIT_MAX_MS);
-	TqCredentials *credentials = tq_arg_credentials(fcinfo, 3);
+	TqCredentials *credentials = tq_arg_credentials(fcinfo, 4);
+	int64 claim_for = arg_claim_for(fcinfo, 3);
 	MemoryContext outer = CurrentMemoryContext;
 	TupleDesc desc;
 	TqClaim claim;
 	int32 holder;
-	Datum values[CLAIM_COLUMNS];
-	bool nulls[CLAIM_COLUMNS];
+	Datum values[CLAIM_COLUMNS_ALL];
+	bool nulls[CLAIM_COLUMNS_ALL];
 	HeapTuple tuple;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
@@ -384,8 +499,10 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 									tq_clock_now());
 	if (wait_ms > 0)
 		tq_claim_stay(task_id, run_id, holder, wait_ms);
-	tq_claim_prolong(task_id, run_id, holder, tq_clock_now(), &claim);
+	tq_claim_prolong(task_id, run_id, holder, claim_for, tq_clock_now(),
+					 &claim);
 	fill_claim(&claim, values, nulls);
+	fill_definition(&claim, values + CLAIM_COLUMNS, nulls + CLAIM_COLUMNS);
 	tq_audit_client(fcinfo);
 	MemoryContextSwitchTo(outer);
 	tuple = heap_form_tuple(desc, values, nulls);
@@ -472,27 +589,6 @@ worker_read_report(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 }
 
 /*
- * Returns an interval in milliseconds, within the limits of the times of a
- * policy.
- */
-static int64
-read_span(FunctionCallInfo fcinfo, int n, const char *name)
-{
-	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, n, name));
-
-	if (ms < 0 || ms > SPAN_MAX_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("%s is out of range", name),
-				 errdetail("It is " INT64_FORMAT
-						   " milliseconds, and may be from 0 to " INT64_FORMAT
-						   ".",
-						   ms, SPAN_MAX_MS),
-				 errhint("Give 0 to have the task claimable at once.")));
-	return ms;
-}
-
-/*
  * Reads retry_delay and retries_left, by which a worker overrides the policy
  * for the next attempts.
  */
@@ -501,7 +597,8 @@ worker_read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 {
 	report->has_retry_delay = !PG_ARGISNULL(n);
 	if (report->has_retry_delay)
-		report->retry_delay = read_span(fcinfo, n, "retry_delay");
+		report->retry_delay = read_span(fcinfo, n, "retry_delay", 0,
+										CLAIMABLE_AT_ONCE);
 	report->has_retries_left = !PG_ARGISNULL(n + 1);
 	if (report->has_retries_left)
 		report->retries_left = tq_arg_int(fcinfo, n + 1, "retries_left", 0,
@@ -572,7 +669,7 @@ Datum
 tq_defer_task(PG_FUNCTION_ARGS)
 {
 	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_NONE, 3);
-	int64 after = read_span(fcinfo, 2, "after");
+	int64 after = read_span(fcinfo, 2, "after", 0, CLAIMABLE_AT_ONCE);
 	TimestampTz now = tq_clock_now();
 	TqNamedTask *named;
 	Jsonb *status;
@@ -758,8 +855,8 @@ put_claimed(FunctionCallInfo fcinfo, const TqClaim *claim)
 {
 	Datum of_claim[CLAIM_COLUMNS];
 	bool nulls_of_claim[CLAIM_COLUMNS];
-	Datum values[CLAIM_COLUMNS + 1];
-	bool nulls[CLAIM_COLUMNS + 1];
+	Datum values[CLAIM_COLUMNS_ALL + 1];
+	bool nulls[CLAIM_COLUMNS_ALL + 1];
 
 	fill_claim(claim, of_claim, nulls_of_claim);
 	memcpy(values, of_claim, 2 * sizeof(Datum));
@@ -768,13 +865,16 @@ put_claimed(FunctionCallInfo fcinfo, const TqClaim *claim)
 	nulls[2] = false;
 	memcpy(&values[3], &of_claim[2], (CLAIM_COLUMNS - 2) * sizeof(Datum));
 	memcpy(&nulls[3], &nulls_of_claim[2], (CLAIM_COLUMNS - 2) * sizeof(bool));
+	fill_definition(claim, values + CLAIM_COLUMNS + 1,
+					nulls + CLAIM_COLUMNS + 1);
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 }
 
 /*
  * resolve_and_claim(reports jsonb as resolve, task_queue_id, worker_group,
- * worker_id text, tasks int 1..1000) -> rows of tq.worker_run: one for each
- * report, in their order, then one for each run that was claimed (2.12).
+ * worker_id text, tasks int 1..1000, claim_for interval, definition bool) ->
+ * rows of tq.worker_run: one for each report, in their order, then one for each
+ * run that was claimed (2.12).
  *
  * Reports first, so that the claim may take a slot that a report has freed, and
  * the retry of a run.  It has no wait: until the transaction ends, the runs
@@ -787,27 +887,32 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
 	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
 										&n);
 	char *queue = tq_arg_task_queue_id(fcinfo, 1);
-	char *group = arg_worker_group(fcinfo, 2);
-	char *id = arg_worker_id(fcinfo, 3);
-	int max = read_claims(fcinfo, 4);
+	TqClaimAsk ask = {.worker_group = arg_worker_group(fcinfo, 2),
+					  .worker_id = arg_worker_id(fcinfo, 3),
+					  .max = read_claims(fcinfo, 4),
+					  .claim_for = arg_claim_for(fcinfo, 5)};
+	bool definition = arg_definition(fcinfo, 6);
 	TqClaim *claims;
 	int found;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
-	tq_require_claim("claim-work", queue, NULL, group, id);
+	tq_require_claim("claim-work", queue, NULL, ask.worker_group,
+					 ask.worker_id);
 	tq_resolve_reports(reports, n, tq_clock_now());
-	claims = tq_claim_wait(queue, group, id, max, 0, &found);
+	claims = tq_claim_wait(queue, &ask, &found);
+	if (definition)
+		define_claims(claims, found);
 	for (int i = 0; i < n; i++)
 	{
-		Datum values[CLAIM_COLUMNS + 1] =
+		Datum values[CLAIM_COLUMNS_ALL + 1] =
 			{PointerGetDatum(&reports[i].task_id),
 			 Int32GetDatum(reports[i].run_id),
 			 CStringGetTextDatum(tq_outcome_name(reports[i].outcome))};
-		bool nulls[CLAIM_COLUMNS + 1];
+		bool nulls[CLAIM_COLUMNS_ALL + 1];
 
 		/* Add a row of tq.worker_run: a run that was reported on. */
-		for (int column = 0; column <= CLAIM_COLUMNS; column++)
+		for (int column = 0; column <= CLAIM_COLUMNS_ALL; column++)
 			nulls[column] = column > 2;
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
@@ -831,7 +936,7 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
  * for each task.  src/extras/router/router_lines.c is the other end.
  *
  *	a claim		task id, run id, microseconds since 2000 in UTC when it ends, payload,
- *				credentials, and the queue if it is from several
+ *				credentials, definition, status, and the queue if it is from several
  *	a run		task id, run id
  *	an outcome	its name
  *
@@ -875,6 +980,10 @@ add_claim(StringInfo lines, const TqClaim *claim)
 	add_json(lines, claim->payload);
 	appendStringInfoChar(lines, '\t');
 	add_json(lines, claim->credentials);
+	appendStringInfoChar(lines, '\t');
+	add_json(lines, claim->definition);
+	appendStringInfoChar(lines, '\t');
+	add_json(lines, claim->status);
 	if (claim->queue != NULL)
 	{
 		appendStringInfoChar(lines, '\t');
@@ -913,7 +1022,8 @@ put_claims(FunctionCallInfo fcinfo, const TqClaim *claims, int n)
 
 /*
  * claim_lines(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
- * wait interval 0..60 s) -> setof text: what claim_work() returns, as lines
+ * wait interval 0..60 s, claim_for interval, definition bool) -> setof text: what
+ * claim_work() returns, as lines
  */
 Datum
 tq_claim_lines(PG_FUNCTION_ARGS)
@@ -930,8 +1040,9 @@ tq_claim_lines(PG_FUNCTION_ARGS)
 
 /*
  * claim_lines(task_queue_ids text[] 1..100, worker_group, worker_id text, tasks
- * int 1..1000, wait interval 0..60 s, mode text strict or round-robin) -> setof
- * text: what that claim_work() returns, as lines
+ * int 1..1000, wait interval 0..60 s, claim_for interval, definition bool, mode
+ * text strict or round-robin) -> setof text: what that claim_work() returns, as
+ * lines
  */
 Datum
 tq_claim_lines_of_queues(PG_FUNCTION_ARGS)

@@ -128,6 +128,8 @@ extern void tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 						   const TqHistoryRun *runs, int n);
 extern Jsonb *tq_status_json(const TqNamedTask *named,
 							 const TqHistoryRun *runs, int n);
+extern Jsonb *tq_status_from(const TqHistoryRun *runs, int nruns,
+							 const TqNamedTask *named);
 extern Jsonb *tq_status_of(const TqNamedTask *named);
 extern Jsonb *tq_status_of_only(const TqNamedTask *named, const TqRun *run,
 								const TqRunDetail *detail);

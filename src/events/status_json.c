@@ -157,6 +157,18 @@ tq_status_json(const TqNamedTask *named, const TqHistoryRun *runs, int n)
 	return tq_json_end(&state);
 }
 
+/* The same with the runs of the task in a history of several tasks. */
+Jsonb *
+tq_status_from(const TqHistoryRun *runs, int nruns, const TqNamedTask *named)
+{
+	int first = tq_history_first(runs, nruns, named->task.id);
+	int end = first;
+
+	while (end < nruns && runs[end].run.task == named->task.id)
+		end++;
+	return tq_status_json(named, runs + first, end - first);
+}
+
 /* Returns the status structure with the runs as they are now. */
 Jsonb *
 tq_status_of(const TqNamedTask *named)

@@ -26,6 +26,7 @@ typedef struct Claimer
 	int32 queue;
 	const char *group;
 	const char *name;
+	int64 claim_for; /* as in TqClaimAsk */
 	TqWorkerSeat seat;
 } Claimer;
 
@@ -59,13 +60,15 @@ store_seen(Claimer *claimer, TimestampTz now, bool claims)
 }
 
 /*
- * Returns when a claim that starts now expires: by the policy of the task, else
- * the settings of its queue, else tq.claim_timeout.
+ * Returns when a claim that starts now expires: by what the worker asked for,
+ * else the policy of the task, else the settings of its queue, else
+ * tq.claim_timeout.
  */
 static TimestampTz
-end_of_claim(const TqPolicy *policy, int32 queue, TimestampTz now)
+end_of_claim(int64 claim_for, const TqPolicy *policy, int32 queue,
+			 TimestampTz now)
 {
-	int64 timeout = policy->claim_timeout;
+	int64 timeout = claim_for == TQ_OFF ? policy->claim_timeout : claim_for;
 
 	if (timeout == TQ_OFF)
 		timeout = tq_queue_settings(queue)->claim_timeout;
@@ -74,13 +77,13 @@ end_of_claim(const TqPolicy *policy, int32 queue, TimestampTz now)
 }
 
 /*
- * Sets when these runs started and when their claims expire, by their
- * policies, and inserts the timers of run timeouts, except of one that is never
- * reached, or not before the deadline.  A run that was deferred has started
- * before and has that timer already.
+ * Sets when these runs started and when their claims expire, and inserts the
+ * timers of run timeouts, except of one that is never reached, or not before
+ * the deadline.  A run that was deferred has started before and has that timer
+ * already.
  */
 static void
-set_times(TqClaimed *claimed, int n, int32 queue, TimestampTz now)
+set_times(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 {
 	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
@@ -92,7 +95,8 @@ set_times(TqClaimed *claimed, int n, int32 queue, TimestampTz now)
 		int64 timeout = policy->run_timeout;
 		TimestampTz end = tq_clock_add_ms(now, timeout);
 
-		run->taken_until = end_of_claim(policy, queue, now);
+		run->taken_until = end_of_claim(claimer->claim_for, policy,
+										claimer->queue, now);
 		if (run->started != 0)
 			continue;
 		run->started = now;
@@ -127,7 +131,7 @@ start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 {
 	TqOutboxBatch batch = {0};
 
-	set_times(claimed, n, claimer->queue, now);
+	set_times(claimer, claimed, n, now);
 	tq_runs_start(claimed, n, claimer->seat.id, claimer->queue);
 	for (int i = 0; i < n; i++)
 	{
@@ -197,20 +201,20 @@ tq_claim_is_possible(int32 queue, TimestampTz now, TimestampTz *again)
  * It sets *again to when there may be some without a wake-up, or to 0.
  */
 TqClaim *
-tq_claim_best(const char *queue_name, const char *worker_group,
-			  const char *worker_id, int max, TimestampTz now, int *found,
-			  TimestampTz *again)
+tq_claim_best(const char *queue_name, const TqClaimAsk *ask, int max,
+			  TimestampTz now, int *found, TimestampTz *again)
 {
 	Claimer claimer = {.queue = tq_queue_intern(queue_name),
-					   .group = worker_group,
-					   .name = worker_id};
+					   .group = ask->worker_group,
+					   .name = ask->worker_id,
+					   .claim_for = ask->claim_for};
 	TqAllowance allowance;
 	TqClaimed *claimed;
 	TqClaim *claims;
 
 	*found = 0;
 	*again = 0;
-	tq_worker_seat_intern(claimer.queue, worker_group, worker_id,
+	tq_worker_seat_intern(claimer.queue, claimer.group, claimer.name,
 						  &claimer.seat);
 	if (claimer.seat.quarantine_until > now)
 		return NULL;
@@ -234,8 +238,8 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
 							  .run_id = claimed[i].run_id,
-							  .worker_group = worker_group,
-							  .worker_id = worker_id,
+							  .worker_group = claimer.group,
+							  .worker_id = claimer.name,
 							  .started = claimed[i].started,
 							  .taken_until = claimed[i].taken_until,
 							  .payload = claimed[i].payload,
@@ -256,7 +260,7 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 						 .deadline = task->deadline,
 						 .policy = task->policy};
 
-	set_times(&claimed, 1, task->queue, now);
+	set_times(claimer, &claimed, 1, now);
 	insert_claim_timers(&claimed, 1, now);
 	run->state = TQ_STATE_RUNNING;
 	run->worker = claimer->seat.id;
@@ -335,31 +339,32 @@ was_moved(const TqTask *task)
  * worker is in quarantine, or if the queue hands out nothing.
  */
 bool
-tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
-			 const char *worker_id, TimestampTz now, TqClaim *claim)
+tq_claim_one(const TqSlug *task_id, int run_id, const TqClaimAsk *ask,
+			 TimestampTz now, TqClaim *claim)
 {
 	const TqTaskDefinition *definition = tq_definition_get(task_id);
 	const TqTask *task = &definition->named.task;
 	TqOutboxBatch batch = {0};
 	TqAllowance allowance;
 	Claimer claimer = {.queue = task->queue,
-					   .group = worker_group,
-					   .name = worker_id};
+					   .group = ask->worker_group,
+					   .name = ask->worker_id,
+					   .claim_for = ask->claim_for};
 	TqRun run;
 
 	tq_require_claim("claim-task", definition->named.queue_name, task_id,
-					 worker_group, worker_id);
+					 claimer.group, claimer.name);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
-	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
+	tq_worker_seat_intern(task->queue, claimer.group, claimer.name,
+						  &claimer.seat);
 	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
 	if (claimer.seat.quarantine_until > now)
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_error_missing_run(task, run_id);
 	if (was_moved(task))
-		return tq_claim_one(task_id, run_id, worker_group, worker_id,
-							tq_clock_now(), claim);
+		return tq_claim_one(task_id, run_id, ask, tq_clock_now(), claim);
 	if (tq_policy_has_key(tq_policy_get(task->policy), TQ_KEY_UNIQUE))
 	{
 		/* its payload may have been replaced before it was locked */
@@ -382,8 +387,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	tq_outbox_append(&batch);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
-					   .worker_group = worker_group,
-					   .worker_id = worker_id,
+					   .worker_group = claimer.group,
+					   .worker_id = claimer.name,
 					   .started = run.started,
 					   .taken_until = run.taken_until,
 					   .payload = definition->payload,
@@ -441,12 +446,12 @@ tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
  * be written as it was read.  Returns whether the claim had expired before.
  */
 static bool
-extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
-	   TqRun *run)
+extend(const TqTask *task, int run_id, int32 holder, int64 claim_for,
+	   TimestampTz now, TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
-	TimestampTz taken_until = end_of_claim(tq_policy_get(task->policy),
-										   task->queue, now);
+	TimestampTz taken_until =
+		end_of_claim(claim_for, tq_policy_get(task->policy), task->queue, now);
 	bool has_expired = false;
 	bool is_written = false;
 
@@ -501,7 +506,7 @@ tq_claim_defer(TqTask *task, int run_id, int32 holder, int64 after_ms,
  */
 void
 tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
-				 TimestampTz now, TqClaim *claim)
+				 int64 claim_for, TimestampTz now, TqClaim *claim)
 {
 	TqTask task;
 	TqRun run;
@@ -511,7 +516,7 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
-	if (extend(&task, run_id, holder, now, &run))
+	if (extend(&task, run_id, holder, claim_for, now, &run))
 	{
 		TimestampTz due = tq_policy_check_claim(now, run.taken_until, now);
 

@@ -305,9 +305,7 @@ tq_set_lists_are_equal(const TqSetLists *a, const TqSetLists *b)
 typedef struct ClaimQueuesTry
 {
 	TqQueueSet *set;
-	const char *group;
-	const char *id;
-	int max;
+	const TqClaimAsk *ask;
 	uint32 turn;      /* where queues that take turns begin */
 	bool takes_turns; /* all queues, not only those of a pattern */
 	TqWait wait;
@@ -333,7 +331,8 @@ claim_queues_read(ClaimQueuesTry *try, TqSetQueue *queue, TimestampTz now)
 
 	if (queue->number == 0)
 		return false;
-	if (tq_worker_seat_find(queue->number, try->group, try->id, &seat))
+	if (tq_worker_seat_find(queue->number, try->ask->worker_group,
+							try->ask->worker_id, &seat))
 	{
 		queue->is_barred = seat.quarantine_until > now;
 		queue->may_claim = !queue->is_barred;
@@ -366,8 +365,8 @@ read_queues(ClaimQueuesTry *try)
 			const TqSetQueue *queue = &try->set->queues[order[i]];
 
 			if (queue->may_claim)
-				tq_worker_seat_intern(queue->number, try->group, try->id,
-									  &seat);
+				tq_worker_seat_intern(queue->number, try->ask->worker_group,
+									  try->ask->worker_id, &seat);
 		}
 	}
 }
@@ -378,15 +377,15 @@ claim_from(ClaimQueuesTry *try, TqSetQueue *queue, int max)
 {
 	TimestampTz again;
 	int found;
-	TqClaim *claims = tq_claim_best(queue->name, try->group, try->id, max,
-									tq_clock_now(), &found, &again);
+	TqClaim *claims = tq_claim_best(queue->name, try->ask, max, tq_clock_now(),
+									&found, &again);
 
 	queue->is_asked = true;
 	queue->is_empty = found < max;
 	queue->claimed += found;
 	try->again = earlier(try->again, again);
 	if (found > 0 && try->claims == NULL)
-		try->claims = palloc(sizeof(TqClaim) * try->max);
+		try->claims = palloc(sizeof(TqClaim) * try->ask->max);
 	for (int i = 0; i < found; i++)
 	{
 		claims[i].queue = queue->name;
@@ -420,9 +419,9 @@ claim_in_turns(ClaimQueuesTry *try, TqSetQueue *queues, int n)
 
 	for (int i = 0; i < n; i++)
 		sharing += queues[i].may_claim ? 1 : 0;
-	while (sharing > 0 && try->found < try->max)
+	while (sharing > 0 && try->found < try->ask->max)
 	{
-		int total = try->max - try->found + claimed_of(queues, n);
+		int total = try->ask->max - try->found + claimed_of(queues, n);
 		int more = total % sharing;
 		int full = 0;
 
@@ -431,7 +430,7 @@ claim_in_turns(ClaimQueuesTry *try, TqSetQueue *queues, int n)
 		 * an equal share; the first ones that have it get one more if the runs
 		 * cannot be shared equally.
 		 */
-		for (int i = 0; i < n && try->found < try->max; i++)
+		for (int i = 0; i < n && try->found < try->ask->max; i++)
 		{
 			TqSetQueue *queue = &queues[(i + try->turn) % n];
 			int wanted = total / sharing + (more > 0 ? 1 : 0) - queue->claimed;
@@ -491,7 +490,7 @@ claim_queues_claim(ClaimQueuesTry *try)
 	try->again = 0;
 	try->is_barred = false;
 	read_queues(try);
-	for (int i = 0; i < set->n && try->found < try->max; i += n)
+	for (int i = 0; i < set->n && try->found < try->ask->max; i += n)
 	{
 		n = try->takes_turns ? set->n : length_of_element(set, i);
 		claim_in_turns(try, &set->queues[i], n);
@@ -561,23 +560,21 @@ claim_queues_next_turn(void)
 }
 
 /*
- * Claims up to max runs of the queues of a set.  If there is none, waits until
- * there is one, for at most wait_ms milliseconds.
+ * Claims runs of the queues of a set.  If there is none, waits until there is
+ * one, for as long as the worker asks.
  */
 TqClaim *
-tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
-				const char *worker_id, int max, int64 wait_ms, int *found)
+tq_claim_queues(TqQueueSet *set, bool takes_turns, const TqClaimAsk *ask,
+				int *found)
 {
 	ClaimQueuesTry try = {.set = set,
-						  .group = worker_group,
-						  .id = worker_id,
-						  .max = max,
+						  .ask = ask,
 						  .turn = claim_queues_next_turn(),
 						  .takes_turns = takes_turns};
 	TqSetLists lists;
 	int order[TQ_QUEUE_SET_MAX];
 
-	tq_wait_begin(&try.wait, wait_ms);
+	tq_wait_begin(&try.wait, ask->wait_ms);
 	tq_queue_set_read(set);
 	/* Take over the wake-up of an earlier wait_for_work(). */
 	lists = tq_queue_set_lists(try.set);
@@ -585,7 +582,7 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 	if (!claim_queues_claim(&try))
 	{
 		(void) tq_wait_tried(&try.wait);
-		if (wait_ms > 0)
+		if (ask->wait_ms > 0)
 		{
 			MemoryContext memory =
 				AllocSetContextCreate(CurrentMemoryContext, "tq claim queues",
@@ -614,7 +611,8 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const char *worker_group,
 
 		if (queue->claimed == 0 && !queue->by_pattern &&
 			(queue->number != 0 || try.found == 0))
-			tq_claim_note_seen(queue->name, try.group, try.id, tq_clock_now());
+			tq_claim_note_seen(queue->name, ask->worker_group, ask->worker_id,
+							   tq_clock_now());
 	}
 	*found = try.found;
 	return try.claims;

@@ -28,9 +28,7 @@
 typedef struct ClaimWaitTry
 {
 	const char *queue;
-	const char *group;
-	const char *id;
-	int max;
+	const TqClaimAsk *ask;
 	bool waits; /* or was woken after an earlier wait */
 	TqWait wait;
 	TqClaim *claims;
@@ -53,7 +51,8 @@ may_find(ClaimWaitTry *try)
 	TimestampTz now = tq_clock_now();
 	TqWorkerSeat seat;
 	bool known = queue != 0 &&
-				 tq_worker_seat_find(queue, try->group, try->id, &seat);
+				 tq_worker_seat_find(queue, try->ask->worker_group,
+									 try->ask->worker_id, &seat);
 
 	try->barred = known && seat.quarantine_until > now;
 	if (try->barred)
@@ -69,7 +68,7 @@ claim_wait_claim(ClaimWaitTry *try)
 	try->found = 0;
 	try->again = 0;
 	if (!try->waits || may_find(try))
-		try->claims = tq_claim_best(try->queue, try->group, try->id, try->max,
+		try->claims = tq_claim_best(try->queue, try->ask, try->ask->max,
 									tq_clock_now(), &try->found, &try->again);
 	if (try->again != 0)
 		tq_wait_recheck_in(&try->wait, tq_clock_ms_until(try->again));
@@ -92,7 +91,8 @@ claim_wait_claim_again(ClaimWaitTry *try, MemoryContext memory)
 	 * meanwhile: the statement may have begun long ago.
 	 */
 	AcceptInvalidationMessages();
-	tq_require_claim("claim-work", try->queue, NULL, try->group, try->id);
+	tq_require_claim("claim-work", try->queue, NULL, try->ask->worker_group,
+					 try->ask->worker_id);
 	found = claim_wait_claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;
@@ -120,13 +120,14 @@ claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 }
 
 /*
- * Makes a claim that waits, for at most wait_ms milliseconds, or that takes over
- * the wake-up of an earlier wait of the session.
+ * Makes a claim that waits, or that takes over the wake-up of an earlier wait of
+ * the session.
  */
 static void
-claim_or_wait(ClaimWaitTry *try, int64 wait_ms)
+claim_or_wait(ClaimWaitTry *try)
 {
 	int32 number = tq_queue_find(try->queue);
+	int64 wait_ms = try->ask->wait_ms;
 
 	tq_wait_begin(&try->wait, wait_ms);
 	try->waits = tq_wait_take_over(&try->wait, &number, 1) || wait_ms > 0;
@@ -158,28 +159,24 @@ claim_or_wait(ClaimWaitTry *try, int64 wait_ms)
 }
 
 /*
- * Claims up to max runs of a queue, best first.  If there is none, waits until
- * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
- * 2.8).  A session that does not wait and has no wake-up to take over never
+ * Claims runs of a queue, best first.  If there is none, waits until there is
+ * one, for as long as the worker asks (doc/spec/taskcluster.md 2.8).  A session that does not wait and has no wake-up to take over never
  * enters the wait queue.  The caller has checked the rights; after a wait they are
  * checked again.
  */
 TqClaim *
-tq_claim_wait(const char *queue, const char *worker_group,
-			  const char *worker_id, int max, int64 wait_ms, int *found)
+tq_claim_wait(const char *queue, const TqClaimAsk *ask, int *found)
 {
-	ClaimWaitTry try = {.queue = queue,
-						.group = worker_group,
-						.id = worker_id,
-						.max = max};
+	ClaimWaitTry try = {.queue = queue, .ask = ask};
 
-	if (wait_ms > 0 || tq_wait_has_wakeup())
-		claim_or_wait(&try, wait_ms);
+	if (ask->wait_ms > 0 || tq_wait_has_wakeup())
+		claim_or_wait(&try);
 	else
-		try.claims = tq_claim_best(queue, worker_group, worker_id, max,
-								   tq_clock_now(), &try.found, &try.again);
+		try.claims = tq_claim_best(queue, ask, ask->max, tq_clock_now(),
+								   &try.found, &try.again);
 	if (try.found == 0)
-		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
+		tq_claim_note_seen(queue, ask->worker_group, ask->worker_id,
+						   tq_clock_now());
 	*found = try.found;
 	return try.claims;
 }

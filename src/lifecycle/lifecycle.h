@@ -199,21 +199,31 @@ extern void tq_count_deleted(const TqTask *task, const TqRun *last);
 
 /* ---- claim.c: claims pending runs, prolongs claims, defers runs ---- */
 
-extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
-							  const char *worker_id, int max, TimestampTz now,
-							  int *found, TimestampTz *again);
+/* A worker, and what it asks for. */
+typedef struct TqClaimAsk
+{
+	const char *worker_group;
+	const char *worker_id;
+	int max;
+	int64 wait_ms;
+	int64 claim_for; /* ms; TQ_OFF: by policy, queue and tq.claim_timeout */
+} TqClaimAsk;
+
+extern TqClaim *tq_claim_best(const char *queue, const TqClaimAsk *ask,
+							  int max, TimestampTz now, int *found,
+							  TimestampTz *again);
 extern bool tq_claim_is_possible(int32 queue, TimestampTz now,
 								 TimestampTz *again);
 extern void tq_claim_note_seen(const char *queue, const char *worker_group,
 							   const char *worker_id, TimestampTz now);
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,
-						 const char *worker_group, const char *worker_id,
-						 TimestampTz now, TqClaim *claim);
+						 const TqClaimAsk *ask, TimestampTz now,
+						 TqClaim *claim);
 extern bool tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
 						  int32 holder, TqEvent event, TimestampTz now,
 						  TqRun *run);
 extern void tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
-							 TimestampTz now, TqClaim *claim);
+							 int64 claim_for, TimestampTz now, TqClaim *claim);
 extern void tq_claim_defer(TqTask *task, int run_id, int32 holder,
 						   int64 after_ms, TimestampTz now);
 
@@ -266,14 +276,11 @@ extern TqSetLists tq_queue_set_lists(const TqQueueSet *set);
 extern bool tq_set_lists_are_equal(const TqSetLists *a, const TqSetLists *b);
 
 extern TqClaim *tq_claim_queues(TqQueueSet *set, bool takes_turns,
-								const char *worker_group,
-								const char *worker_id, int max, int64 wait_ms,
-								int *found);
+								const TqClaimAsk *ask, int *found);
 
 /* ---- claim_wait.c: claims and reclaims that wait ---- */
 
-extern TqClaim *tq_claim_wait(const char *queue, const char *worker_group,
-							  const char *worker_id, int max, int64 wait_ms,
+extern TqClaim *tq_claim_wait(const char *queue, const TqClaimAsk *ask,
 							  int *found);
 extern void tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder,
 						  int64 wait_ms);

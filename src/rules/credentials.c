@@ -639,7 +639,8 @@ tq_credentials_require(const TqCredentials *given, const TqSlug *task_id,
 /*
  * Returns when the last claim ends that was made until now.  One whose
  * transaction is in progress is not found; it ends no later than a claim of the
- * longest timeout there is would.
+ * longest timeout there is would, unless it has asked for a longer time: its
+ * worker then gets new credentials with its next reclaim.
  */
 TimestampTz
 tq_last_claim_ends(TimestampTz now)

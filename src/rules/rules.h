@@ -122,7 +122,9 @@ typedef struct TqClaim
 	Jsonb *payload;     /* NULL: left out */
 	ArrayType *scopes;  /* of the task; NULL: none */
 	Jsonb *credentials; /* NULL: none */
-	const char *queue;  /* of a claim from several queues; NULL: left out */
+	Jsonb *definition;  /* NULL: left out, as the status */
+	Jsonb *status;
+	const char *queue; /* of a claim from several queues; NULL: left out */
 } TqClaim;
 
 extern bool tq_credentials_are_wanted(bool has_given, int32 queue);

@@ -365,28 +365,32 @@ CREATE FUNCTION tq_internal.session_worker() RETURNS text[]
 COMMENT ON FUNCTION tq_internal.session_worker() IS 'worker_group and worker_id of a session that gives none';
 
 CREATE FUNCTION tq.claim_work(
-	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
+COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval, interval, bool) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one; for claim_for, or the claimTimeout; with their definitions and statuses if definition is true';
 
 CREATE FUNCTION tq.claim_work(
-	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false, mode text DEFAULT 'strict')
 	RETURNS SETOF tq.queue_claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
+COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, interval, bool, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
 CREATE FUNCTION tq_internal.claim_lines(
-	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
-COMMENT ON FUNCTION tq_internal.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
+COMMENT ON FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) IS 'claim_work() with the claims as lines of text, for routers';
 
 CREATE FUNCTION tq_internal.claim_lines(
-	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false, mode text DEFAULT 'strict')
 	RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
-COMMENT ON FUNCTION tq_internal.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
+COMMENT ON FUNCTION tq_internal.claim_lines(text[], text, text, int, interval, interval, bool, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
 
 -- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
@@ -405,15 +409,17 @@ CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval D
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval, text) IS 'wait until no task of a group is unresolved, without holding a snapshot; result is its outcome, blocked if what is left can never start, or unresolved when the time is over';
 
-CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL)
+CREATE FUNCTION tq.claim_task(
+	task_id tq.slugid, run_id int, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL,
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.claim ROWS 1
 	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
+COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text, interval, bool) IS 'claim this pending run; no row when the worker is quarantined; claim_for and definition as in claim_work()';
 
 CREATE FUNCTION tq.reclaim_task(
-	task_id tq.slugid, run_id int, wait interval DEFAULT '0', credentials jsonb DEFAULT NULL) RETURNS tq.claim
+	task_id tq.slugid, run_id int, wait interval DEFAULT '0', claim_for interval DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS tq.claim
 	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, interval, jsonb) IS 'extend the claim on a running run, after a wait that ends with the run; the payload is left out';
+COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, interval, interval, jsonb) IS 'extend the claim on a running run, by claim_for from now, or the claimTimeout, after a wait that ends with the run; the payload is left out';
 
 CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, result jsonb DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C;
@@ -454,10 +460,11 @@ CREATE FUNCTION tq_internal.resolve_lines(runs text, reason text DEFAULT 'comple
 COMMENT ON FUNCTION tq_internal.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
 
 CREATE FUNCTION tq.resolve_and_claim(
-	reports jsonb, task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1)
+	reports jsonb, task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1,
+	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.worker_run
 	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim' LANGUAGE C;
-COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';
+COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int, interval, bool) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';
 
 CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_assume' LANGUAGE C;

@@ -44,7 +44,7 @@ $$;
 GRANT EXECUTE ON FUNCTION	-- those that routers and tests call with the rights of a client, whose scopes they check
 	tq_internal.slugid_in_bucket(int), tq_internal.bucket(tq.slugid), tq_internal.buckets(), tq_internal.set_buckets(int4multirange),
 	tq_internal.buckets_settled(xid8), tq_internal.bucket_counts(), tq_internal.has_task(tq.slugid), tq_internal.has_task_group(tq.slugid),
-	tq_internal.claim_lines(text, text, text, int, interval), tq_internal.claim_lines(text[], text, text, int, interval, text),
+	tq_internal.claim_lines(text, text, text, int, interval, interval, bool), tq_internal.claim_lines(text[], text, text, int, interval, interval, bool, text),
 	tq_internal.resolve_lines(text, text, jsonb), tq_internal.fire_cron(text, timestamptz), tq_internal.reset_queue_stats(),
 	tq_internal.satisfies(text[], text), tq_internal.topic_match(text, text) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that tables of any role may have

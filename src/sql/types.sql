@@ -126,7 +126,7 @@ CREATE OPERATOR CLASS tq_internal.slugid_hash_ops DEFAULT FOR TYPE tq.slugid USI
 
 CREATE TYPE tq.claim AS (
 	task_id tq.slugid, run_id int, worker_group text, worker_id text,
-	taken_until timestamptz, payload jsonb, credentials jsonb);
+	taken_until timestamptz, payload jsonb, credentials jsonb, task jsonb, status jsonb);
 COMMENT ON TYPE tq.claim IS 'one claimed run: what a worker needs to work on it';
 COMMENT ON COLUMN tq.claim.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.claim.run_id IS 'number of the run';
@@ -135,11 +135,13 @@ COMMENT ON COLUMN tq.claim.worker_id IS 'worker that has the run';
 COMMENT ON COLUMN tq.claim.taken_until IS 'until when, unless it is reclaimed';
 COMMENT ON COLUMN tq.claim.payload IS 'payload of the task';
 COMMENT ON COLUMN tq.claim.credentials IS 'what its holder may act on the run with, until taken_until: {clientId, accessToken, certificate}';
+COMMENT ON COLUMN tq.claim.task IS 'its definition, as task() returns it; NULL unless definition is true';
+COMMENT ON COLUMN tq.claim.status IS 'its status with this run, as status() returns it; NULL unless definition is true';
 
 -- A type of its own, so that a claim from one queue does not look up its name.
 CREATE TYPE tq.queue_claim AS (
 	task_id tq.slugid, run_id int, worker_group text, worker_id text, taken_until timestamptz, payload jsonb, credentials jsonb,
-	task_queue_id text);
+	task_queue_id text, task jsonb, status jsonb);
 COMMENT ON TYPE tq.queue_claim IS 'one run that was claimed from several queues: a claim, and its queue';
 COMMENT ON COLUMN tq.queue_claim.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.queue_claim.run_id IS 'number of the run';
@@ -149,6 +151,8 @@ COMMENT ON COLUMN tq.queue_claim.taken_until IS 'until when, unless it is reclai
 COMMENT ON COLUMN tq.queue_claim.payload IS 'payload of the task';
 COMMENT ON COLUMN tq.queue_claim.credentials IS 'what its holder may act on the run with, until taken_until: {clientId, accessToken, certificate}';
 COMMENT ON COLUMN tq.queue_claim.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.queue_claim.task IS 'its definition, as in tq.claim';
+COMMENT ON COLUMN tq.queue_claim.status IS 'its status, as in tq.claim';
 
 CREATE TYPE tq.task_status AS (task_id tq.slugid, status jsonb);
 COMMENT ON TYPE tq.task_status IS 'row of statuses()';
@@ -170,7 +174,7 @@ COMMENT ON COLUMN tq.resolution.run_id IS 'number of the run';
 COMMENT ON COLUMN tq.resolution.outcome IS 'resolved, retried, or why it was not resolved';
 CREATE TYPE tq.worker_run AS (
 	task_id tq.slugid, run_id int, outcome text, worker_group text, worker_id text,
-	taken_until timestamptz, payload jsonb, credentials jsonb);
+	taken_until timestamptz, payload jsonb, credentials jsonb, task jsonb, status jsonb);
 COMMENT ON TYPE tq.worker_run IS 'row of resolve_and_claim(): a run that was reported on, or one that was claimed';
 COMMENT ON COLUMN tq.worker_run.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.worker_run.run_id IS 'number of the run';
@@ -180,6 +184,8 @@ COMMENT ON COLUMN tq.worker_run.worker_id IS 'of a claimed run, as in tq.claim';
 COMMENT ON COLUMN tq.worker_run.taken_until IS 'of a claimed run, as in tq.claim';
 COMMENT ON COLUMN tq.worker_run.payload IS 'of a claimed run, as in tq.claim';
 COMMENT ON COLUMN tq.worker_run.credentials IS 'of a claimed run, as in tq.claim';
+COMMENT ON COLUMN tq.worker_run.task IS 'of a claimed run, as in tq.claim';
+COMMENT ON COLUMN tq.worker_run.status IS 'of a claimed run, as in tq.claim';
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,

@@ -54,7 +54,7 @@ SET cron.database_name = 'elsewhere';	-- a pg_cron
 SELECT pg_temp.same('tq.schedule_cron', $$SELECT task_queue_id FROM tq.schedule_cron('plain', '0 6 * * *', 'mailers') CROSS JOIN LATERAL (SELECT tq.task(tq.run_cron_now(name)) ->> 'taskQueueId' AS task_queue_id) t$$, '-/mailers');
 SELECT tq.enqueue_tasks('mailers', '{"{}","{}"}') \g /dev/null
 SELECT pg_temp.same('tq_internal.claim_lines', $$SELECT count(*) FROM tq_internal.claim_lines('mailers', 'wg', 'w1')$$, '1');
-SELECT pg_temp.same('tq_internal.claim_lines', $$SELECT split_part(tq_internal.claim_lines('{mailers,-/*}'::text[], 'wg', 'w1'), E'\t', 6)$$, E'-/mailers\n');
+SELECT pg_temp.same('tq_internal.claim_lines', $$SELECT split_part(tq_internal.claim_lines('{mailers,-/*}'::text[], 'wg', 'w1'), E'\t', 8)$$, E'-/mailers\n');
 -- Procedures that commit: what they refuse they have read.
 SELECT pg_temp.throws($$CALL tq.cancel_tasks('mailers')$$, 'TQ400', 'cancel_tasks in a transaction');
 SELECT bag_eq($$SELECT fn FROM known WHERE NOT seen$$, $$SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname IN ('cancel_tasks', 'move_tasks', 'wait_for_work') AND prokind = 'p'$$,

@@ -8,7 +8,7 @@ SELECT is(count(*), 0::bigint, '2.8 an unknown queue has no tasks') FROM tq.clai
 SELECT pg_temp.create('a', '{"taskQueueId": "test/q", "payload": {"do": ["this", 1]}}');
 CREATE TEMP TABLE claimed AS SELECT * FROM tq.claim_work('test/q', 'wg', 'w1');
 SELECT is((SELECT string_agg(attname || ' ' || atttypid::regtype, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'claimed'::regclass AND attnum > 0),
-	'task_id tq.slugid, run_id integer, worker_group text, worker_id text, taken_until timestamp with time zone, payload jsonb, credentials jsonb', '2.8 columns of a claim');
+	'task_id tq.slugid, run_id integer, worker_group text, worker_id text, taken_until timestamp with time zone, payload jsonb, credentials jsonb, task jsonb, status jsonb', '2.8 columns of a claim');
 SELECT is(count(*), 1::bigint, '2.8 one task by default') FROM claimed;
 SELECT is(task_id::text, pg_temp.id('a')::text, '2.8 the task') FROM claimed;
 SELECT is(run_id || ' ' || worker_group || ' ' || worker_id, '0 wg w1', '2.8 the run and the worker') FROM claimed;
@@ -69,6 +69,57 @@ SELECT pg_temp.create('ct', '{"taskQueueId": "test/ct"}');
 SELECT pg_temp.claims('test/ct');
 SELECT is((r ->> 'takenUntil')::timestamptz - (r ->> 'started')::timestamptz, interval '90 seconds', '5.2 takenUntil is now and tq.claim_timeout') FROM pg_temp.run('ct') AS r;
 RESET tq.claim_timeout;
+
+-- claim_for wins over the setting, the queue and the policy, in each call that claims.
+CREATE FUNCTION pg_temp.lasts(claim text, definition text DEFAULT '{}') RETURNS interval LANGUAGE plpgsql AS $$
+DECLARE
+	of_task tq.slugid := pg_temp.id('lasts ' || claim || definition);
+BEGIN
+	PERFORM pg_temp.create('lasts ' || claim || definition, '{"taskQueueId": "test/for"}'::jsonb || definition::jsonb);
+	EXECUTE 'SELECT 1 FROM ' || replace(claim, 'ID', quote_literal(of_task));
+	RETURN (SELECT (r ->> 'takenUntil')::timestamptz - (r ->> 'started')::timestamptz FROM pg_temp.run('lasts ' || claim || definition) AS r);
+END $$;
+SELECT tq.set_queue('test/for', '{"claimTimeout": "7 min"}');
+SELECT is(pg_temp.lasts(claim || ', claim_for => ''90 min'')'), interval '90 min', '2.8 claim_for: ' || claim)
+FROM unnest(ARRAY['tq.claim_work(''test/for''', 'tq.claim_work(''{test/for}''::text[]', 'tq.claim_task(ID, 0', 'tq.resolve_and_claim(''[]'', ''test/for''']) AS claim;
+SELECT is(pg_temp.lasts('tq.claim_work(''test/for'', claim_for => NULL)'), interval '7 min', '2.8 claim_for NULL: as the queue says');
+SELECT is(pg_temp.lasts('tq.claim_work(''test/for'', claim_for => ''1 s'')', '{"policy": {"claimTimeout": 9}}'), interval '1 s', '2.8 claim_for wins over the policy');
+SELECT is(pg_temp.lasts('tq.claim_work(''test/for'', claim_for => ''2147483647 s'')'), interval '2147483647 s', '2.8 the longest');
+SELECT is(pg_temp.lasts('tq.claim_work(''test/for'', claim_for => ''0.001 s'')'), interval '0.001 s', '2.8 the shortest');
+SELECT pg_temp.throws(format('SELECT tq.claim_work(''test/for'', claim_for => %L)', f), 'TQ400', '2.8 claim_for refused: ' || f) FROM unnest('{0,-1 s,2147483648 s,0.0009 s}'::text[]) AS f;
+
+-- definition
+SELECT pg_temp.create(n, '{"taskQueueId": "test/def", "payload": {"x": 1}, "tags": {"k": "v"}, "scopes": ["s:x"], "metadata": {"name": "n", "description": "d", "owner": "o@x", "source": "https://x/"}}')
+FROM unnest('{def1,def2,def3,def4,def5}'::text[]) AS n;
+SELECT is((SELECT array_agg(jsonb_build_array(c.task, c.status) = jsonb_build_array(tq.task(c.task_id), tq.status(c.task_id))) FROM tq.claim_work('test/def', 'wg', 'w1', 2, definition => true) AS c),
+	'{t,t}', '2.8 definition: the task and the status of each, as task() and status() return them');
+SELECT is((SELECT jsonb_build_array(c.task, c.status) FROM tq.claim_work('{test/def,test/none}'::text[], 'wg', 'w1', definition => true) AS c),
+	jsonb_build_array(tq.task(pg_temp.id('def3')), tq.status(pg_temp.id('def3'))), '2.8 definition of a claim from several queues');
+SELECT is((SELECT jsonb_build_array(c.task, c.status) FROM tq.claim_task(pg_temp.id('def4'), 0, 'wg', 'w1', definition => true) AS c),
+	jsonb_build_array(tq.task(pg_temp.id('def4')), tq.status(pg_temp.id('def4'))), '2.9 definition of claim_task()');
+SELECT is((SELECT jsonb_agg(jsonb_build_array(c.outcome, c.task, c.status) ORDER BY c.outcome)
+		FROM tq.resolve_and_claim(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('def1'), 'runId', 0)), 'test/def', 'wg', 'w1', definition => true) AS c),
+	jsonb_build_array(jsonb_build_array('claimed', tq.task(pg_temp.id('def5')), tq.status(pg_temp.id('def5'))), '["resolved", null, null]'::jsonb), '2.12 definition of resolve_and_claim()');
+SELECT is((SELECT count(*) FROM tq.claim_work('test/def', 'wg', 'w1', 9, definition => true)), 0::bigint, '2.8 definition: no row if there is none');
+SELECT is((SELECT jsonb_build_array(task, status) FROM tq.reclaim_task(pg_temp.id('def2'), 0)), '[null, null]', '2.10 a reclaim has none');
+SELECT pg_temp.create('undef', '{"taskQueueId": "test/def"}');
+SELECT is((SELECT jsonb_build_array(task, status) FROM tq.claim_work('test/def', 'wg', 'w1')), '[null, null]', '2.8 no definition, unless it is asked for');
+SELECT pg_temp.throws('SELECT tq.claim_work(''test/def'', definition => NULL)', 'TQ400', '2.8 definition NULL is refused');
+
+-- A role that may work on the queue, and no more, gets the definition, and reads the task and what it needs.
+CREATE ROLE claimer;
+SELECT tq.grant_queue('claimer', 'test/mine', 'work') \g /dev/null
+SELECT pg_temp.create('need', '{"taskQueueId": "test/mine"}');
+SELECT pg_temp.create('foreign', '{"taskQueueId": "test/foreign"}');
+SELECT pg_temp.create('mine', '{"taskQueueId": "test/mine", "$deps": ["need", "foreign"]}');
+SELECT pg_temp.take(n) FROM unnest('{need,foreign}'::text[]) AS n;
+SELECT tq.report_completed(pg_temp.id(n), 0, '"r"') FROM unnest('{need,foreign}'::text[]) AS n \g /dev/null
+SET LOCAL ROLE claimer;
+SELECT is((SELECT jsonb_build_array(c.task, c.status) FROM tq.claim_work('test/mine', definition => true) AS c), jsonb_build_array(tq.task(pg_temp.id('mine')), tq.status(pg_temp.id('mine'))),
+	'2.8 definition for a role that may work only');
+SELECT is((SELECT array_agg(d::text) FROM tq.dependency_results(pg_temp.id('mine')) AS d), ARRAY[format('(%s,completed,"""r""")', pg_temp.id('need')), format('(%s,missing,)', pg_temp.id('foreign'))],
+	'2.13 and the results that it needs, of tasks that it may see');
+RESET ROLE;
 
 -- A claim that is rolled back leaves the task pending
 SELECT pg_temp.create('rb', '{"taskQueueId": "test/rb"}');

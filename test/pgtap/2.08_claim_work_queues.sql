@@ -23,9 +23,9 @@ $$;
 -- Which form a call is: an argument without a type is a text
 SELECT pg_temp.fill_queue('test/q1', 9);
 SELECT is((SELECT array_agg(x ORDER BY x) FROM (SELECT jsonb_object_keys(to_jsonb(c)) AS x FROM tq.claim_work('test/q1', 'wg', 'w1') AS c) AS k),
-	'{credentials,payload,run_id,taken_until,task_id,worker_group,worker_id}', '2.8 a literal is one queue');
+	'{credentials,payload,run_id,status,taken_until,task,task_id,worker_group,worker_id}', '2.8 a literal is one queue');
 SELECT is((SELECT array_agg(x ORDER BY x) FROM (SELECT jsonb_object_keys(to_jsonb(c)) AS x FROM tq.claim_work(array['test/q1'], 'wg', 'w1') AS c) AS k),
-	'{credentials,payload,run_id,taken_until,task_id,task_queue_id,worker_group,worker_id}', '2.8 an array is several, and its rows name theirs');
+	'{credentials,payload,run_id,status,taken_until,task,task_id,task_queue_id,worker_group,worker_id}', '2.8 an array is several, and its rows name theirs');
 SELECT is((SELECT count(*) FROM tq.claim_work(task_queue_id => 'test/q1', worker_group => 'wg', worker_id => 'w1')), 1::bigint, '2.8 the name of the argument says which');
 SELECT is((SELECT task_queue_id FROM tq.claim_work(task_queue_ids => '{test/q1}', worker_group => 'wg', worker_id => 'w1')), 'test/q1', '2.8 or several');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/q1', 'wg', 'w1', 1, '0')), 1::bigint, '2.8 with all arguments');

@@ -56,5 +56,12 @@ SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('d'), 0)$$, '2.10 shortly be
 SELECT ok(pg_temp.near(pg_temp.run('d') ->> 'takenUntil', pg_temp.clock() + interval '20 minutes'), '3.5 takenUntil is not capped by the deadline');
 RESET tq.clock_offset;
 
+-- claim_for, which the claim does not keep
+SELECT pg_temp.create('for');
+SELECT count(*) FROM tq.claim_task(pg_temp.id('for'), 0, 'wg', 'w1', claim_for => '1 s') \g /dev/null
+SELECT ok(pg_temp.near(pg_temp.iso(taken_until), pg_temp.clock() + interval '20 minutes'), '2.10 the time of the claim is not that of the reclaim') FROM tq.reclaim_task(pg_temp.id('for'), 0);
+SELECT ok(pg_temp.near(pg_temp.iso(taken_until), pg_temp.clock() + interval '3 hours'), '2.10 claim_for') FROM tq.reclaim_task(pg_temp.id('for'), 0, claim_for => '3 hours');
+SELECT pg_temp.throws(format($$SELECT tq.reclaim_task(pg_temp.id('for'), 0, claim_for => %L)$$, f), 'TQ400', '2.10 claim_for refused: ' || f) FROM unnest('{0,-1 s,2147483648 s}'::text[]) AS f;
+
 SELECT * FROM finish();
 ROLLBACK;

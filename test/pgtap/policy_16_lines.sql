@@ -4,7 +4,7 @@ BEGIN;
 \ir policy.psql
 
 -- The fields of the claims that a call of claim_lines() returns.
-CREATE FUNCTION pg_temp.fields(call text) RETURNS TABLE (task_id text, run_id text, taken_until text, payload text, credentials text, queue text, others text)
+CREATE FUNCTION pg_temp.fields(call text) RETURNS TABLE (task_id text, run_id text, taken_until text, payload text, credentials text, task text, status text, queue text, others text)
 LANGUAGE plpgsql AS $$
 DECLARE
 	value text;
@@ -17,7 +17,7 @@ BEGIN
 		END IF;
 		FOREACH line IN ARRAY string_to_array(left(value, -1), E'\n') LOOP
 			f := string_to_array(line, E'\t');
-			RETURN QUERY SELECT f[1], f[2], f[3], f[4], f[5], f[6], f[7];
+			RETURN QUERY SELECT f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9];
 		END LOOP;
 	END LOOP;
 END $$;
@@ -32,7 +32,7 @@ CREATE FUNCTION pg_temp.task(name text, payload jsonb, priority text DEFAULT 'lo
 	SELECT tq.enqueue(queue, payload, pg_temp.id(name), priority => priority)
 $$;
 CREATE FUNCTION pg_temp.line(name text, run int DEFAULT 0) RETURNS text LANGUAGE sql AS $$ SELECT pg_temp.id(name)::text || E'\t' || run || E'\n' $$;
-CREATE TEMP TABLE claimed (task_id text, run_id text, taken_until text, payload text, credentials text, queue text, others text);
+CREATE TEMP TABLE claimed (task_id text, run_id text, taken_until text, payload text, credentials text, task text, status text, queue text, others text);
 -- Prefixes of jsonb values in hexadecimal are those of the client encoding.
 SELECT getdatabaseencoding() AS encoding \gset
 SET client_encoding = :'encoding';
@@ -50,6 +50,7 @@ SELECT is((SELECT array_agg(DISTINCT run_id) FROM claimed), '{0}', '16.5.3 run i
 SELECT is((SELECT array_agg(DISTINCT taken_until) FROM claimed), (SELECT array_agg(DISTINCT pg_temp.micros((tq.status(pg_temp.id(name)) #>> '{runs,0,takenUntil}')::timestamptz))
 	FROM unnest('{high,mid,low}'::text[]) AS name), '16.5.3 when the claim ends');
 SELECT is((SELECT array_agg(DISTINCT credentials) FROM claimed), '{""}', '16.5.3 no credentials');
+SELECT is((SELECT array_agg(DISTINCT task || status) FROM claimed), '{""}', '16.5.3 no definitions');
 SELECT is((SELECT count(queue) FROM claimed), 0::bigint, '16.5.3 no queue, of one');
 SELECT is((SELECT array_agg(pg_temp.is_hex(payload, tq.task(task_id::tq.slugid) -> 'payload')) FROM claimed), '{t,t,t}', '16.5.4 payloads as bytes');
 SELECT is((SELECT array_agg(run #>> '{workerId}') FROM claimed, jsonb_array_elements(tq.status(task_id::tq.slugid) -> 'runs') AS run), '{w,w,w}', '16.5.3 the runs are claimed');
@@ -66,6 +67,15 @@ SELECT pg_temp.task('a', '{"a": 1}') \g /dev/null
 INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('{test/q}'::text[], 'g', 'w')$$);
 SELECT matches(credentials, '^x[0-9a-f]{100,}$', '16.5.3 credentials as bytes') FROM claimed;
 SELECT is(queue, 'test/q', '16.5.3 and the queue behind them') FROM claimed;
+ROLLBACK TO s;
+
+SELECT pg_temp.task(n, '{"a": 1}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('test/q', 'g', 'w', claim_for => '3 h', definition => true)$$);
+INSERT INTO claimed SELECT * FROM pg_temp.fields($$tq_internal.claim_lines('{test/q}'::text[], 'g', 'w', claim_for => '3 h', definition => true)$$);
+SELECT is((SELECT array_agg(pg_temp.is_hex(task, tq.task(task_id::tq.slugid)) AND pg_temp.is_hex(status, tq.status(task_id::tq.slugid))) FROM claimed), '{t,t}', '16.5.3 definitions and statuses');
+SELECT is((SELECT array_agg(queue) FROM claimed), '{NULL,test/q}', '16.5.3 the queue is the last field');
+SELECT is((SELECT array_agg((tq.status(task_id::tq.slugid) #>> '{runs,0,takenUntil}')::timestamptz - (tq.status(task_id::tq.slugid) #>> '{runs,0,started}')::timestamptz) FROM claimed),
+	'{03:00:00,03:00:00}', '16.5.3 claim_for');
 ROLLBACK TO s;
 
 -- Values of a megabyte

@@ -48,7 +48,7 @@ sub claim
 }
 
 start_workers('strict', 2, claim('strict', '{p/q1,p/q2,p/q3,p/q4}', "wait => '60 s'"));
-start_workers('turns', 1, claim('turns', '{p/q4,p/q3}', "2, '60 s', 'round-robin'"));
+start_workers('turns', 1, claim('turns', '{p/q4,p/q3}', "2, '60 s', mode => 'round-robin'"));
 start_workers('pattern', 2, claim('pattern', '{p/q2,p/*}', "wait => '60 s'"));
 start_workers('single', 1, "INSERT INTO got SELECT c.task_id, 'p/q2' FROM tq.claim_work('p/q2', 'g', 'single', 3, '60 s') AS c;\n");
 start_workers('call', 1, "CALL tq.wait_for_work('{p/q3,p/q1,p/*}'::text[], '60 s');\n" . claim('call', '{p/q3,p/q1,p/*}', "wait => '0'"));

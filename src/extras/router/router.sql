@@ -372,14 +372,14 @@ $$;
 -- has one call at a time.
 
 -- Claims, runs and outcomes go between a router and a shard as lines of text.
-CREATE FUNCTION tq_shard_internal.claim_lines_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval)
+CREATE FUNCTION tq_shard_internal.claim_lines_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval, claim_for interval, definition bool)
 	RETURNS SETOF text
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6); $$;
-COMMENT ON FUNCTION tq_shard_internal.claim_lines_at(int, text, text, text, int, interval) IS 'tq_internal.claim_lines() on a shard';
-CREATE FUNCTION tq_shard_internal.claim_lines_of_queues_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, mode text)
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6, $7, $8); $$;
+COMMENT ON FUNCTION tq_shard_internal.claim_lines_at(int, text, text, text, int, interval, interval, bool) IS 'tq_internal.claim_lines() on a shard';
+CREATE FUNCTION tq_shard_internal.claim_lines_of_queues_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, claim_for interval, definition bool, mode text)
 	RETURNS SETOF text
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6, $7); $$;
-COMMENT ON FUNCTION tq_shard_internal.claim_lines_of_queues_at(int, text[], text, text, int, interval, text) IS 'the same for several queues';
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.claim_lines($2, $3, $4, $5, $6, $7, $8, $9); $$;
+COMMENT ON FUNCTION tq_shard_internal.claim_lines_of_queues_at(int, text[], text, text, int, interval, interval, bool, text) IS 'the same for several queues';
 CREATE FUNCTION tq_shard_internal.resolve_lines_at(on_partition int, runs text, reason text, credentials jsonb) RETURNS text
 	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq_internal.resolve_lines($2, $3, $4); $$;
 COMMENT ON FUNCTION tq_shard_internal.resolve_lines_at(int, text, text, jsonb) IS 'tq_internal.resolve_lines() on a shard';
@@ -418,7 +418,7 @@ BEGIN
 	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-		PERFORM tq_shard_internal.claim_lines_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait);
+		PERFORM tq_shard_internal.claim_lines_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait, claim_for, definition);
 	END IF;
 	LOOP
 		asked := 0;
@@ -426,7 +426,7 @@ BEGIN
 		FOREACH partition IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_at(1024 + partition, task_queue_id, worker_group, worker_id, tasks, nap) AS l (lines),
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_at(1024 + partition, task_queue_id, worker_group, worker_id, tasks, nap, claim_for, definition) AS l (lines),
 					tq_shard_internal.claims(l.lines, partition, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
@@ -475,7 +475,7 @@ BEGIN
 	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-		PERFORM tq_shard_internal.claim_lines_of_queues_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, mode);
+		PERFORM tq_shard_internal.claim_lines_of_queues_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, claim_for, definition, mode);
 	END IF;
 	LOOP
 		asked := 0;
@@ -483,7 +483,7 @@ BEGIN
 		FOREACH partition IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_of_queues_at(1024 + partition, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS l (lines),
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_of_queues_at(1024 + partition, task_queue_ids, worker_group, worker_id, tasks, nap, claim_for, definition, mode) AS l (lines),
 					tq_shard_internal.queue_claims(l.lines, partition, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
@@ -623,16 +623,16 @@ BEGIN
 	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
 	IF COALESCE(partitions[1] = ALL (partitions), true) THEN
 		FOR answer IN SELECT * FROM tq_shard_internal.resolve_and_claim_at(
-			COALESCE(1024 + partitions[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks) LOOP
+			COALESCE(1024 + partitions[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks, claim_for, definition) LOOP
 			claimed := claimed OR answer.worker_group IS NOT NULL;
 			RETURN NEXT answer;
 		END LOOP;
 	ELSE
-		RETURN QUERY SELECT r.task_id, r.run_id, r.outcome, NULL::text, NULL::text, NULL::timestamptz, NULL::jsonb, NULL::jsonb FROM tq.resolve(reports) AS r;
+		RETURN QUERY SELECT r.task_id, r.run_id, r.outcome, NULL::text, NULL::text, NULL::timestamptz, NULL::jsonb, NULL::jsonb, NULL::jsonb, NULL::jsonb FROM tq.resolve(reports) AS r;
 	END IF;
 	IF NOT claimed THEN
-		RETURN QUERY SELECT c.task_id, c.run_id, 'claimed', c.worker_group, c.worker_id, c.taken_until, c.payload, c.credentials
-			FROM tq.claim_work(task_queue_id, worker_group, worker_id, tasks) AS c;
+		RETURN QUERY SELECT c.task_id, c.run_id, 'claimed', c.worker_group, c.worker_id, c.taken_until, c.payload, c.credentials, c.task, c.status
+			FROM tq.claim_work(task_queue_id, worker_group, worker_id, tasks, claim_for => resolve_and_claim.claim_for, definition => resolve_and_claim.definition) AS c;
 	END IF;
 END
 $$;

@@ -206,6 +206,21 @@ read_json(TqLines *lines, char ends, Datum *value, bool *is_null)
 	return true;
 }
 
+/*
+ * Reads the payload and credentials into columns 5 and 6, and the definition and
+ * status into two from `last` on.
+ */
+static bool
+read_documents(TqLines *lines, int last, bool has_queue, Datum *values,
+			   bool *nulls)
+{
+	return read_json(lines, '\t', &values[5], &nulls[5]) &&
+		   read_json(lines, '\t', &values[6], &nulls[6]) &&
+		   read_json(lines, '\t', &values[last], &nulls[last]) &&
+		   read_json(lines, has_queue ? '\t' : '\n', &values[last + 1],
+					 &nulls[last + 1]);
+}
+
 static bool
 router_lines_read_queue(TqLines *lines, Datum *value)
 {
@@ -216,8 +231,12 @@ router_lines_read_queue(TqLines *lines, Datum *value)
 	return field != NULL;
 }
 
-/* Columns of tq.claim; tq.queue_claim has one more (src/api/worker_api.c). */
-#define CLAIM_COLUMNS 7
+/*
+ * Columns of tq.claim; tq.queue_claim has one more before the definition
+ * (src/api/worker_api.c).
+ */
+#define CLAIM_COLUMNS 9
+#define CLAIM_DEFINITION 7
 
 /*
  * claims(lines text, shard int, worker_group, worker_id text) -> rows of
@@ -241,11 +260,10 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 		TqSlug task_id;
 
 		if (!read_claim(&lines, &task_id, values) ||
-			!read_json(&lines, '\t', &values[5], &nulls[5]) ||
-			!read_json(&lines, has_queue ? '\t' : '\n', &values[6],
-					   &nulls[6]) ||
+			!read_documents(&lines, CLAIM_DEFINITION + has_queue, has_queue,
+							values, nulls) ||
 			(has_queue &&
-			 !router_lines_read_queue(&lines, &values[CLAIM_COLUMNS])))
+			 !router_lines_read_queue(&lines, &values[CLAIM_DEFINITION])))
 			refuse_answer("claims");
 		tq_router_note_task(&task_id, PG_GETARG_INT32(1));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,

@@ -106,8 +106,8 @@ INSERT INTO given (payload) VALUES (jsonb_build_object('name', 'M' || convert_fr
 SQL
 is(differences('latin', 'to_latin'), '4|0|0', 'payloads as text arrive as they are');
 $node->safe_psql('latin', q{SELECT tq.enqueue_tasks('app/w', ARRAY['{"a": 1}', '{"a": 1}']::jsonb[])});
-like($node->safe_psql('latin', q{SET client_encoding = 'UTF8'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\t\{"a": 1\}\t$/, 'in lines as text');
-like($node->safe_psql('latin', q{SET client_encoding = 'LATIN1'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\tx[0-9a-f]+\t$/, 'to a client of its encoding, as bytes');
+like($node->safe_psql('latin', q{SET client_encoding = 'UTF8'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\t\{"a": 1\}\t\t\t$/, 'in lines as text');
+like($node->safe_psql('latin', q{SET client_encoding = 'LATIN1'; SELECT tq_internal.claim_lines('app/w', 'g', 'w')}), qr/\tx[0-9a-f]+\t\t\t$/, 'to a client of its encoding, as bytes');
 
 # ---- several queues, credentials, outcomes ----
 
@@ -121,6 +121,13 @@ $node->safe_psql('s1', q{SELECT tq.enqueue('app/c', to_jsonb(n)) FROM generate_s
 is(ask(q{WITH c AS MATERIALIZED (SELECT * FROM tq.claim_work('app/c', 'g', 'w', 5))
 	SELECT string_agg(r.outcome, ' ') FROM (SELECT array_agg(task_id) AS ids, array_agg(run_id) AS runs, jsonb_agg(credentials) AS credentials FROM c) AS c, tq.resolve(c.ids, c.runs, 'completed', c.credentials) AS r}),
 	'resolved resolved resolved resolved resolved', 'credentials of claims are those of their reports');
+foreach my $claim ("claim_work('app/e', 'g', 'w'", "claim_work('{app/e,other/e}'::text[], 'g', 'w'", "resolve_and_claim('[]', 'app/e', 'g', 'w'")
+{
+	$node->safe_psql('s1', q{SELECT tq.enqueue('app/e', '{"a": 1}')});
+	is(ask("SELECT c.task = tq.task(c.task_id), c.status = tq.status(c.task_id), c.taken_until - now() BETWEEN '179 min' AND '181 min'
+		FROM tq.$claim, claim_for => '3 hours', definition => true) AS c"), 't|t|t', "the definition, and how long: $claim");
+	is(ask("SELECT count(*) FROM tq.$claim, definition => true)"), 0, "no claim: $claim");
+}
 is(ask(q{WITH t AS MATERIALIZED (SELECT tq.enqueue('app/d') AS id), c AS MATERIALIZED (SELECT c.* FROM t, tq.claim_work('app/d', 'g', 'w') AS c WHERE t.id IS NOT NULL)
 	SELECT string_agg(r.outcome, ' ') FROM c, tq.resolve(ARRAY[c.task_id, tq.slugid(), c.task_id], ARRAY[0, 0, 0]) AS r}), 'resolved not-found repeated', 'outcomes in the order of the runs');
 is(ask(q{SELECT string_agg(outcome, ' ') FROM tq.resolve(array_fill(tq.slugid(), ARRAY[2, 2]), '{{0,0},{0,0}}')}), $node->safe_psql('s1', q{SELECT string_agg(outcome, ' ') FROM tq.resolve(array_fill(tq.slugid(), ARRAY[2, 2]), '{{0,0},{0,0}}')}),
@@ -134,14 +141,14 @@ my $id = $node->safe_psql('s1', 'SELECT tq.slugid()');
 
 sub claims { return refused("SELECT * FROM tq_shard_internal.claims(E'$_[0]', 1, 'g', 'w')"); }
 
-foreach my $bad ('x', "$id\\t0\\n", "$id\\t0\\t0\\tx\\t\\n", "$id\\t0\\t0\\tx00\\t\\n", "$id\\t0\\t0\\tx00000000\\t\\n", "$id\\tx\\t0\\t1\\t\\n", "$id\\t0\\tx\\t1\\t\\n",
-	"one\\t0\\t0\\t1\\t\\n", "$id\\t0\\t0\\t1\\t", "$id\\t0\\t0\\t1\\n", "$id\\t0\\t0\\t1\\t\\n$id\\n", "$id\\t0\\t0\\tx0000004000000000\\t\\n")
+foreach my $bad ('x', "$id\\t0\\n", "$id\\t0\\t0\\tx\\t\\t\\t\\n", "$id\\t0\\t0\\tx00\\t\\t\\t\\n", "$id\\t0\\t0\\tx00000000\\t\\t\\t\\n", "$id\\tx\\t0\\t1\\t\\t\\t\\n", "$id\\t0\\tx\\t1\\t\\t\\t\\n",
+	"one\\t0\\t0\\t1\\t\\t\\t\\n", "$id\\t0\\t0\\t1\\t", "$id\\t0\\t0\\t1\\n", "$id\\t0\\t0\\t1\\t\\t\\t\\n$id\\n", "$id\\t0\\t0\\tx0000004000000000\\t\\t\\t\\n")
 {
 	like(claims($bad), qr/22P03: a shard has answered with invalid claims/, "claims: $bad");
 }
-like(claims("$id\\t0\\t0\\txx\\t\\n"), qr/22023: invalid hexadecimal/, 'claims: no hexadecimal');
-like(claims("$id\\t0\\t0\\t{\\t\\n"), qr/22P02: invalid input syntax for type json/, 'claims: no JSON');
-is(ask("SELECT task_id, run_id, worker_group, worker_id, taken_until AT TIME ZONE 'UTC', payload, credentials FROM tq_shard_internal.claims(E'$id\\t3\\t1000000\\t1\\t\\n', 1, 'g', 'w')"),
+like(claims("$id\\t0\\t0\\txx\\t\\t\\t\\n"), qr/22023: invalid hexadecimal/, 'claims: no hexadecimal');
+like(claims("$id\\t0\\t0\\t{\\t\\t\\t\\n"), qr/22P02: invalid input syntax for type json/, 'claims: no JSON');
+is(ask("SELECT task_id, run_id, worker_group, worker_id, taken_until AT TIME ZONE 'UTC', payload, credentials FROM tq_shard_internal.claims(E'$id\\t3\\t1000000\\t1\\t\\t\\t\\n', 1, 'g', 'w')"),
 	"$id|3|g|w|2000-01-01 00:00:01|1|", 'claims: a valid one');
 like(refused("SELECT * FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'$_')"), qr/22P03: a shard has answered with invalid outcomes/, "outcomes: $_")
   foreach ('', 'resolved', 'resolved\\n', 'resolved\\nresolved', 'resolved\\nresolved\\nresolved\\n', 'resolved\\t\\nresolved\\n');
@@ -155,10 +162,10 @@ foreach my $of ('12345', '"xy"')
 	$line =~ s/\t$/\\t\\n/;
 	$line =~ s/\t/\\t/g;
 	is(claims($line), '', "claims: the bytes of $of");
-	$line =~ s/....(\\t\\n)$/ffff$1/;
+	$line =~ s/....((?:\\t){3}\\n)$/ffff$1/;
 	like(claims($line), qr/22P03/, "claims: those that cannot be of $of");
 	next if $of =~ /"/;
-	$line =~ s/....(\\t\\n)$/0000$1/;
+	$line =~ s/....((?:\\t){3}\\n)$/0000$1/;
 	like(claims($line), qr/22P03/, 'claims: a number that ends in a zero of its base');
 }
 
@@ -171,7 +178,7 @@ foreach my $of ('12345', '"xy"')
 	is(claims($line), '', 'claims: the bytes of 0');
 	foreach my $header ('00a0', '0580', '4080')
 	{
-		my $other = $line =~ s/....(\\t\\n)$/$header$1/r;
+		my $other = $line =~ s/....((?:\\t){3}\\n)$/$header$1/r;
 
 		isnt($other, $line, "another header, $header");
 		like(claims($other), qr/22P03/, "claims: no digits, but the header $header");
@@ -179,10 +186,10 @@ foreach my $of ('12345', '"xy"')
 }
 
 # A shard that answers so is not passed over as one that does not answer.
-$node->safe_psql('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
-	CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
+$node->safe_psql('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) RENAME TO claim_lines_of_tq;
+	CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
 like(refused(q{SELECT * FROM tq.claim_work('app/w', 'g', 'w')}), qr/22P03: a shard has answered with invalid claims/, 'claim_work(): the error of the answer');
-$node->safe_psql('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
+$node->safe_psql('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool); ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval, interval, bool) RENAME TO claim_lines});
 
 # Bytes of payloads are changed at random.  What is still a jsonb value can be read, compared
 # and hashed without another error; all else is refused.
@@ -212,7 +219,7 @@ BEGIN
 		BEGIN
 			PERFORM c.payload::text, c.payload = c.payload, c.payload @> '{"a": [1]}', jsonb_hash(c.payload), c.payload || '[1]', jsonb_pretty(c.payload), c.payload #> '{a,0}', c.payload -> 1,
 				jsonb_path_query_array(c.payload, '$.**'), jsonb_strip_nulls(c.payload), jsonb_send(c.payload), convert_from(convert_to(c.payload::text, 'UTF8'), 'UTF8')
-			FROM tq_shard_internal.claims(concat_ws(E'\t', f[1], f[2], f[3], 'x' || digits, '') || E'\n', 1, 'g', 'w') AS c;
+			FROM tq_shard_internal.claims(concat_ws(E'\t', f[1], f[2], f[3], 'x' || digits, '', '', '') || E'\n', 1, 'g', 'w') AS c;
 			taken := taken + 1;
 		EXCEPTION
 			WHEN invalid_binary_representation THEN

@@ -119,12 +119,12 @@ ask('s1', q{SELECT tq.enqueue('app/m'); SELECT tq.upkeep()});
 
 # ---- a shard that fails ----
 
-ask('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
-CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE plpgsql
+ask('s1', q{ALTER FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) RENAME TO claim_lines_of_tq;
+CREATE FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) RETURNS SETOF text LANGUAGE plpgsql
 	AS $$ BEGIN RAISE EXCEPTION 'index contains corrupted page' USING ERRCODE = 'index_corrupted'; END $$});
 like(refused('router', q{SELECT count(*) FROM generate_series(1, 3) AS n, tq.claim_work('app/none', 'g' || n, 'w')}), qr/^XX002: /, 'an error of a shard that answers is the error of the claim');
-ask('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval);
-ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
+ask('s1', q{DROP FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool);
+ALTER FUNCTION tq_internal.claim_lines_of_tq(text, text, text, int, interval, interval, bool) RENAME TO claim_lines});
 
 # ---- an older snapshot than the map ----
 
