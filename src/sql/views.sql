@@ -776,9 +776,9 @@ COMMENT ON FUNCTION tq_internal.shorten(text, int) IS 'a text in one line of at 
 CREATE FUNCTION tq_internal.local_time(given timestamptz) RETURNS text
 	LANGUAGE sql STABLE PARALLEL SAFE
 	BEGIN ATOMIC
-		SELECT to_char(given, 'YYYY-MM-DD HH24:MI:SS');
+		SELECT to_char(given, 'YYYY-MM-DD HH24:MI:SSOF');
 	END;
-COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in 19 characters, in the time zone of the session, for why()';
+COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in the time zone of the session with its offset, in 22 characters, 25 if that has minutes, for why() and health()';
 
 CREATE VIEW tq_internal.lock_holder AS
 	SELECT t.task_id, l.pid, a.xact_start AS since, CASE WHEN tq_internal.may_see_statements(a.usesysid) THEN a.query END AS query
@@ -998,7 +998,7 @@ CREATE VIEW tq_internal.task_reason AS
 	FROM tq_internal.claimable_task p JOIN tq_internal.attended_queue a ON a.queue = p.queue
 	WHERE NOT a.is_attended
 	UNION ALL
-	SELECT p.task_id, 50, 'quarantine', format('workers: %s; the first until %s', w.workers, tq_internal.local_time(w.until)),
+	SELECT p.task_id, 50, 'quarantine', format('workers: %s; first until %s', w.workers, tq_internal.local_time(w.until)),
 		'start another, or end it by quarantine_worker()'
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
 		CROSS JOIN LATERAL (SELECT count(*) AS workers, min(w.quarantine_until) AS until,
@@ -1016,7 +1016,7 @@ CREATE VIEW tq_internal.task_reason AS
 			WHERE o.queue = p.queue AND (o.priority > p.priority OR (o.priority = p.priority AND o.seq < p.seq)) LIMIT 10001) AS o) AS b
 	UNION ALL
 	SELECT t.task_id, 70, CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'claimed' ELSE 'claim expired' END,
-		format('by %s until %s', tq_internal.shorten(r.worker_group || '/' || r.worker_id, 21), tq_internal.local_time(r.taken_until)),
+		format('by %s until %s', tq_internal.shorten(r.worker_group || '/' || r.worker_id, 18), tq_internal.local_time(r.taken_until)),
 		CASE WHEN r.taken_until > tq_internal.clock_now() THEN format('wait for its report on run %s', r.run_id)
 			ELSE 'maintenance is late: see tq.health()' END
 	FROM tq_internal.task t JOIN tq_internal.named_run r ON r.task = t.id

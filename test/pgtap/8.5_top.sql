@@ -4,7 +4,7 @@ BEGIN;
 
 -- The lines, without what depends on the time.
 CREATE FUNCTION pg_temp.screen(max int DEFAULT 10) RETURNS text LANGUAGE sql AS $$
-	SELECT string_agg(regexp_replace(regexp_replace(line, '20\d\d-\d\d-\d\d \d\d:\d\d:\d\d', 'NOW'), 'health: .*', 'HEALTH'), E'\n' ORDER BY n) FROM tq.top(max) WITH ORDINALITY AS t (line, n)
+	SELECT string_agg(regexp_replace(regexp_replace(line, '20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d(:\d\d)?', 'NOW'), 'health: .*', 'HEALTH'), E'\n' ORDER BY n) FROM tq.top(max) WITH ORDINALITY AS t (line, n)
 $$;
 
 SELECT is(pg_temp.screen(), $$tq 0.1.0, NOW: 0 pending, 0 running, 0 delayed, 0 blocked; 0/s in, 0/s out

@@ -3,16 +3,16 @@ BEGIN;
 \ir helper.psql
 
 CREATE FUNCTION pg_temp.reasons(name text) RETURNS text LANGUAGE sql AS $$
-	SELECT string_agg(regexp_replace(concat_ws(': ', reason, detail, advice), ' \d{4}-[^;]*?\d\d:\d\d:\d\d', ' <time>'), '; ') FROM tq.why(pg_temp.id(name))
+	SELECT string_agg(regexp_replace(concat_ws(': ', reason, detail, advice), ' \d{4}-[^;]*?\d\d:\d\d:\d\d[+-]\d\d(:\d\d)?', ' <time>'), '; ') FROM tq.why(pg_temp.id(name))
 $$;
 CREATE FUNCTION pg_temp.stats(queue text) RETURNS text LANGUAGE sql AS $$
 	SELECT concat_ws(' ', CASE WHEN unattended THEN 'unattended' ELSE 'attended' END, round(extract(epoch FROM last_date_active - now()) / 30) * 30) FROM tq.queue_stats WHERE task_queue_id = queue
 $$;
 CREATE FUNCTION pg_temp.health() RETURNS text LANGUAGE sql AS $$
-	SELECT concat_ws(' ', ok, regexp_replace(detail, '\d{4}-.*\d\d:\d\d:\d\d', '<time>'), hint) FROM tq.health() WHERE name = 'workers'
+	SELECT concat_ws(' ', ok, regexp_replace(detail, '\d{4}-.*\d\d:\d\d:\d\d[+-]\d\d(:\d\d)?', '<time>'), hint) FROM tq.health() WHERE name = 'workers'
 $$;
 CREATE FUNCTION pg_temp.lines() RETURNS text LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(regexp_replace(line, '\d{4}-.*\d\d:\d\d:\d\d', '<time>'), ' / '), '') FROM tq.top() AS line WHERE line ~ ': no worker has asked'
+	SELECT coalesce(string_agg(regexp_replace(line, '\d{4}-.*\d\d:\d\d:\d\d[+-]\d\d(:\d\d)?', '<time>'), ' / '), '') FROM tq.top() AS line WHERE line ~ ': no worker has asked'
 $$;
 SET intervalstyle = 'postgres';
 

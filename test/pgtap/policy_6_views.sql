@@ -43,7 +43,7 @@ SELECT tq.set_queue('test/l', '{"concurrentLimit": null, "rateCount": 1, "rateIn
 SELECT is(pg_temp.why('l2'), NULL, '6 why: there is a claim left');
 SELECT is(pg_temp.claims('test/l', 5), 'l2', '6 claim it');
 SELECT pg_temp.make('l3', 'test/l');
-SELECT matches(pg_temp.why('l3'), '^rate used up: no claim before \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: wait, or raise rateCount$', '6 why: the claims of the interval are used up');
+SELECT matches(pg_temp.why('l3'), '^rate used up: no claim before \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d: wait, or raise rateCount$', '6 why: the claims of the interval are used up');
 
 -- keys
 SELECT tq.set_queue('test/k', '{"keyConcurrentLimit": 1}');
