@@ -221,6 +221,17 @@ SELECT t = id AS text, v = id AS varchar, u = id AS uuid FROM mine ORDER BY 1;
 SELECT count(*) FROM mine JOIN tq.task_details ON task_id = u;
 SELECT count(*) FROM mine JOIN tq.task_details ON task_id = t JOIN tq.run_overview r USING (task_id);
 
+-- max, min, length and LIKE
+SELECT max(id) = 'zzzzzzzzSzyzzzzzzzzzzg' AS max, min(id) = 'AAAAAAAASAyAAAAAAAAAAA' AS min, min(id) FILTER (WHERE id IS NULL) AS none
+FROM unnest('{zzzzzzzzSzyzzzzzzzzzzg,AAAAAAAASAyAAAAAAAAAAA,VXsQuC_aQKefY1jt9qNbJA,NULL}'::tq.slugid[]) AS id;
+SELECT length(id), id LIKE 'VXs%' AS prefix, id LIKE '%x%' AS other, id NOT LIKE 'VXs%' AS not_prefix, id LIKE 'VXsQuC#_a%' ESCAPE '#' AS escaped, id LIKE NULL AS null, id LIKE 'VXs%'::varchar AS varchar
+FROM (VALUES ('VXsQuC_aQKefY1jt9qNbJA'::tq.slugid)) AS v (id);
+SELECT count(*) AS tasks, max(task_id) >= min(task_id) AS ordered FROM tq.task_details WHERE task_id LIKE left(:'a', 4) || '%';
+
+-- Compared with a uuid of another version: the error says how
+SELECT pg_temp.try('SELECT tq.slugid() = ''557b10b8-2fda-70a7-9f63-58edf6a35b24''::uuid') AS uuid,
+	pg_temp.try('SELECT ''VXsQuC_aQKefY1jt9qNbJA''::tq.slugid::uuid = ''557b10b8-2fda-70a7-9f63-58edf6a35b24''::uuid') AS cast;
+
 -- Indexes serve all of them.
 CREATE TEMP TABLE indexed AS SELECT tq.stable_slugid(n::text) AS id FROM generate_series(1, 2000) AS n;
 CREATE UNIQUE INDEX ON indexed (id);
@@ -230,6 +241,7 @@ EXPLAIN (COSTS OFF) SELECT FROM indexed WHERE id = 'VXsQuC_aQKefY1jt9qNbJA';
 EXPLAIN (COSTS OFF) SELECT FROM indexed WHERE id = 'VXsQuC_aQKefY1jt9qNbJA'::text;
 EXPLAIN (COSTS OFF) SELECT FROM indexed WHERE id = '557b10b8-2fda-40a7-9f63-58edf6a35b24'::uuid;
 EXPLAIN (COSTS OFF) SELECT FROM indexed WHERE id = ANY (ARRAY['VXsQuC_aQKefY1jt9qNbJA']);
+EXPLAIN (COSTS OFF) SELECT max(id), min(id) FROM indexed;
 SET plan_cache_mode = force_generic_plan;
 PREPARE by_text (text) AS SELECT FROM indexed WHERE id = $1;
 EXPLAIN (COSTS OFF) EXECUTE by_text ('VXsQuC_aQKefY1jt9qNbJA');
@@ -245,7 +257,6 @@ FROM strings;
 SELECT pg_typeof(coalesce(t, v)), pg_typeof(coalesce(v, 'x')), pg_typeof(CASE WHEN true THEN v ELSE t END), pg_typeof(ARRAY[v, t]), pg_typeof(v || 'x') FROM strings;
 SELECT task_id || '.log' AS concatenated, task_id::text LIKE '%' AS matched FROM tq.task_details WHERE task_id = :'a';
 SELECT pg_temp.try('SELECT coalesce(tq.slugid(), ''x''::text)') AS coalesce,
-	pg_temp.try('SELECT tq.slugid() LIKE ''x''') AS like,
 	pg_temp.try('SELECT tq.slugid() = ''x''::char(22)') AS bpchar,
 	pg_temp.try('SELECT tq.slugid() = 1') AS integer;
 
@@ -292,13 +303,14 @@ CREATE ROLE regress_tq_other;
 GRANT SELECT ON mine, indexed TO regress_tq_other;
 SET ROLE regress_tq_other;
 SELECT count(*) FROM mine WHERE id = :'a' OR id = :'a_uuid'::uuid OR id < id;
+SELECT max(id) >= min(id) AS ordered, min(length(id)) AS length, count(*) FILTER (WHERE id LIKE left(:'a', 5) || '%') AS matched, count(*) FILTER (WHERE id NOT LIKE '_%') AS others FROM mine;
 SELECT count(*) FROM (SELECT DISTINCT id FROM indexed GROUP BY id ORDER BY id) AS i JOIN indexed USING (id);
 RESET ROLE;
 DROP OWNED BY regress_tq_plain, regress_tq_other;
 DROP ROLE regress_tq_plain, regress_tq_other;
 
 -- The operators are members of the extension, in pg_catalog; the casts.
-SELECT count(*), min(oprnamespace::regnamespace::text), bool_and(d.deptype = 'e') AS members, bool_and(o.oprcom <> 0 AND o.oprnegate <> 0) AS complete
+SELECT count(*), min(oprnamespace::regnamespace::text), bool_and(d.deptype = 'e') AS members, bool_and(o.oprcom <> 0 AND o.oprnegate <> 0 OR oprright = 'text'::regtype) AS complete
 FROM pg_operator o LEFT JOIN pg_depend d ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.refclassid = 'pg_extension'::regclass
 WHERE oprleft = 'tq.slugid'::regtype;
 SELECT castsource::regtype, casttarget::regtype, castcontext, castmethod FROM pg_cast

@@ -176,7 +176,11 @@ tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(BAD_SLUGID(DatumGetCString(
 					 DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
-				 DETAIL_VERSION(), HINT_STABLE()));
+				 DETAIL_VERSION(),
+				 errhint(
+					 "tq.stable_slugid(name) makes a stable version 4 UUID "
+					 "from any text; to compare an id with any UUID, cast "
+					 "the id to uuid.")));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 

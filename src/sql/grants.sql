@@ -53,6 +53,8 @@ GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that t
 	tq_internal.slugid_eq(tq.slugid, tq.slugid), tq_internal.slugid_ne(tq.slugid, tq.slugid),
 	tq_internal.slugid_lt(tq.slugid, tq.slugid), tq_internal.slugid_le(tq.slugid, tq.slugid),
 	tq_internal.slugid_gt(tq.slugid, tq.slugid), tq_internal.slugid_ge(tq.slugid, tq.slugid),
+	tq_internal.slugid_larger(tq.slugid, tq.slugid), tq_internal.slugid_smaller(tq.slugid, tq.slugid),
+	tq_internal.slugid_like(tq.slugid, text), tq_internal.slugid_not_like(tq.slugid, text),
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 

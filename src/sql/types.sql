@@ -116,6 +116,39 @@ CREATE OPERATOR pg_catalog.>= (
 	COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<),
 	RESTRICT = scalargesel, JOIN = scalargejoinsel);
 
+-- What people write about ids of tasks: max(task_id), length(task_id), task_id LIKE 'VXs%'.
+-- A cast to text that is implicit, too, would do, but make task_id = text a comparison
+-- of texts, for which there is no index.
+CREATE FUNCTION tq_internal.slugid_larger(tq.slugid, tq.slugid) RETURNS tq.slugid
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE BEGIN ATOMIC SELECT CASE WHEN $1 > $2 THEN $1 ELSE $2 END; END;
+COMMENT ON FUNCTION tq_internal.slugid_larger(tq.slugid, tq.slugid) IS 'larger of two slugids';
+CREATE FUNCTION tq_internal.slugid_smaller(tq.slugid, tq.slugid) RETURNS tq.slugid
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE BEGIN ATOMIC SELECT CASE WHEN $1 < $2 THEN $1 ELSE $2 END; END;
+COMMENT ON FUNCTION tq_internal.slugid_smaller(tq.slugid, tq.slugid) IS 'smaller of two slugids';
+CREATE AGGREGATE pg_catalog.max(tq.slugid) (
+	SFUNC = tq_internal.slugid_larger, STYPE = tq.slugid, COMBINEFUNC = tq_internal.slugid_larger,
+	SORTOP = OPERATOR(pg_catalog.>), PARALLEL = SAFE);
+COMMENT ON AGGREGATE pg_catalog.max(tq.slugid) IS 'maximum of slugids, by bytes';
+CREATE AGGREGATE pg_catalog.min(tq.slugid) (
+	SFUNC = tq_internal.slugid_smaller, STYPE = tq.slugid, COMBINEFUNC = tq_internal.slugid_smaller,
+	SORTOP = OPERATOR(pg_catalog.<), PARALLEL = SAFE);
+COMMENT ON AGGREGATE pg_catalog.min(tq.slugid) IS 'minimum of slugids, by bytes';
+CREATE FUNCTION pg_catalog.length(tq.slugid) RETURNS int
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE BEGIN ATOMIC SELECT length($1::text); END;
+COMMENT ON FUNCTION pg_catalog.length(tq.slugid) IS 'characters of the text of a slugid';
+CREATE FUNCTION tq_internal.slugid_like(tq.slugid, text) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE BEGIN ATOMIC SELECT $1::text LIKE $2; END;
+COMMENT ON FUNCTION tq_internal.slugid_like(tq.slugid, text) IS 'implementation of LIKE, of the text of a slugid';
+CREATE FUNCTION tq_internal.slugid_not_like(tq.slugid, text) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE BEGIN ATOMIC SELECT $1::text NOT LIKE $2; END;
+COMMENT ON FUNCTION tq_internal.slugid_not_like(tq.slugid, text) IS 'implementation of NOT LIKE, of the text of a slugid';
+CREATE OPERATOR pg_catalog.~~ (
+	LEFTARG = tq.slugid, RIGHTARG = text, FUNCTION = tq_internal.slugid_like,
+	NEGATOR = OPERATOR(pg_catalog.!~~), RESTRICT = likesel, JOIN = likejoinsel);
+CREATE OPERATOR pg_catalog.!~~ (
+	LEFTARG = tq.slugid, RIGHTARG = text, FUNCTION = tq_internal.slugid_not_like,
+	NEGATOR = OPERATOR(pg_catalog.~~), RESTRICT = nlikesel, JOIN = nlikejoinsel);
+
 CREATE OPERATOR CLASS tq_internal.slugid_ops DEFAULT FOR TYPE tq.slugid USING btree AS
 	OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
 	FUNCTION 1 tq_internal.slugid_cmp(tq.slugid, tq.slugid);
