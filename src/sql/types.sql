@@ -295,7 +295,7 @@ COMMENT ON COLUMN tq.claimed_entry.page IS 'position in the list, for after';
 CREATE TYPE tq.task_queue_entry AS (
 	task_queue_id text, provisioner_id text, worker_type text, expires timestamptz, last_date_active timestamptz,
 	description text, stability text, page text);
-COMMENT ON TYPE tq.task_queue_entry IS 'row of list_task_queues() and list_worker_types(): a queue that workers ask for work';
+COMMENT ON TYPE tq.task_queue_entry IS 'row of list_task_queues(): a queue that workers ask for work';
 COMMENT ON COLUMN tq.task_queue_entry.task_queue_id IS 'name of the queue';
 COMMENT ON COLUMN tq.task_queue_entry.provisioner_id IS 'first part of its name';
 COMMENT ON COLUMN tq.task_queue_entry.worker_type IS 'second part of its name';
