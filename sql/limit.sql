@@ -37,19 +37,19 @@ RESET tq.max_wait;
 
 -- tq.max_bindings: of a subscription, and of a channel without its default
 SET tq.max_bindings = 2;
-SELECT tq.subscribe('regress', 'task-defined', pattern) FROM unnest('{a.#,a.#,b.#}'::text[]) AS pattern;
-SELECT a.* FROM unnest('{a.#,c.#}'::text[]) AS pattern, pg_temp.answer(format($$SELECT tq.subscribe('regress', 'task-defined', %L)$$, pattern)) AS a;
-SELECT * FROM pg_temp.answer($$SELECT tq.subscribe('regress', 'task-pending', 'a.#')$$);
-SELECT * FROM pg_temp.answer($$SELECT tq.subscribe('regress2', 'task-defined', 'c.#')$$);
-SELECT tq.bind('regress', 'task-defined', pattern) FROM unnest('{a.#,a.#,b.#}'::text[]) AS pattern;
-SELECT a.* FROM unnest('{a.#,c.#}'::text[]) AS pattern, pg_temp.answer(format($$SELECT tq.bind('regress', 'task-defined', %L)$$, pattern)) AS a;
-SELECT * FROM pg_temp.answer($$SELECT tq.bind('regress2', 'task-defined', 'c.#')$$);
+SELECT tq.subscribe('regress', 'task-defined', pattern) FROM unnest('{route.a.#,route.a.#,route.b.#}'::text[]) AS pattern;
+SELECT a.* FROM unnest('{route.a.#,route.c.#}'::text[]) AS pattern, pg_temp.answer(format($$SELECT tq.subscribe('regress', 'task-defined', %L)$$, pattern)) AS a;
+SELECT * FROM pg_temp.answer($$SELECT tq.subscribe('regress', 'task-pending', 'route.a.#')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.subscribe('regress2', 'task-defined', 'route.c.#')$$);
+SELECT tq.bind('regress', 'task-defined', pattern) FROM unnest('{route.a.#,route.a.#,route.b.#}'::text[]) AS pattern;
+SELECT a.* FROM unnest('{route.a.#,route.c.#}'::text[]) AS pattern, pg_temp.answer(format($$SELECT tq.bind('regress', 'task-defined', %L)$$, pattern)) AS a;
+SELECT * FROM pg_temp.answer($$SELECT tq.bind('regress2', 'task-defined', 'route.c.#')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.bind('tq_task_defined', 'task-defined')$$);
-SELECT tq.unbind('regress', 'task-defined', 'a.#');
-SELECT * FROM pg_temp.answer($$SELECT tq.bind('regress', 'task-defined', 'c.#')$$);
+SELECT tq.unbind('regress', 'task-defined', 'route.a.#');
+SELECT * FROM pg_temp.answer($$SELECT tq.bind('regress', 'task-defined', 'route.c.#')$$);
 RESET tq.max_bindings;
-SELECT tq.bind('regress', 'task-defined', 'c.#'), tq.bind('regress', 'task-defined', 'd.#');
-SELECT tq.unbind('regress', 'task-defined', pattern) FROM unnest('{b.#,c.#,d.#}'::text[]) AS pattern;
+SELECT tq.bind('regress', 'task-defined', 'route.c.#'), tq.bind('regress', 'task-defined', 'route.d.#');
+SELECT tq.unbind('regress', 'task-defined', pattern) FROM unnest('{route.b.#,route.c.#,route.d.#}'::text[]) AS pattern;
 
 -- tq.max_subscriptions: those that the session user has created; SET ROLE does not change it
 SET tq.max_subscriptions = 2;

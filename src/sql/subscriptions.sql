@@ -53,6 +53,29 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.is_default_binding(text, int, text) IS 'whether this is the default binding of an exchange';
 
+-- A routing key is primary and nine words more, of a group three, in which no slash can
+-- be; or route and what a task has as its route, which may be any text.
+CREATE FUNCTION tq_internal.check_pattern(pattern text, exchange int) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	of_groups bool := starts_with(tq_internal.exchange_name(exchange), 'task-group-');
+	words text[] := string_to_array(pattern, '.');
+	size int := CASE WHEN of_groups THEN 4 ELSE 10 END;
+	needed int := cardinality(array_remove(words, '#'));
+BEGIN
+	IF NOT of_groups AND (pattern = '#' OR words[1] IN ('route', '*', '#') AND cardinality(words) > 1)
+		OR words[1] IN ('primary', '*', '#') AND strpos(pattern, '/') = 0 AND (needed = size OR needed < size AND '#' = ANY (words)) THEN
+		RETURN;
+	END IF;
+	RAISE EXCEPTION 'pattern "%" matches no routing key', tq_internal.clip(pattern)
+		USING ERRCODE = 'TQ400', DETAIL = format('A key of %s has %s words, separated by dots, the first of which is primary%s.', tq_internal.exchange_name(exchange), size,
+				CASE WHEN of_groups THEN '' ELSE '; or route, a dot and a route of the task' END),
+			HINT = CASE WHEN of_groups THEN 'Give primary.<taskGroupId>.#, or # for all.'
+				WHEN pattern ~ '^[^./]+/[^./]+$' THEN format('For the queue of that name, give primary.*.*.*.*.%s.#', replace(tq_internal.clip(pattern), '/', '.'))
+				ELSE 'Give primary.<taskId>.#, primary.*.*.*.*.<provisionerId>.<workerType>.#, route.<route>, or # for all.' END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.check_pattern(text, int) IS 'raises TQ400 for a pattern that no routing key of an exchange can match';
+
 CREATE FUNCTION tq.bind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
 	LANGUAGE tq_operate AS $$
 DECLARE
@@ -60,7 +83,7 @@ DECLARE
 BEGIN
 	PERFORM tq_internal.check_length(channel, 'channel', 1, 63);
 	number := tq_internal.arg_exchange(exchange);
-	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024);
+	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024), tq_internal.check_pattern(pattern, number);
 	PERFORM tq_internal.require_all('queue:bind:' || channel, 'queue:read-messages:' || tq_internal.exchange_name(number));
 	IF tq_internal.is_default_binding(channel, number, bind.pattern) THEN
 		DELETE FROM tq_internal.disabled_channel d WHERE d.exchange = number;
@@ -124,7 +147,7 @@ DECLARE
 BEGIN
 	PERFORM tq_internal.check_length(name, 'name', 1, 255);
 	number := tq_internal.arg_exchange(exchange);
-	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024);
+	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024), tq_internal.check_pattern(pattern, number);
 	PERFORM tq_internal.require_all('queue:subscribe:' || name, 'queue:read-messages:' || tq_internal.exchange_name(number));
 	IF current_setting('tq.max_subscriptions')::int > 0 THEN
 		PERFORM tq_internal.lock_subscriptions_of(session_user);

@@ -727,7 +727,7 @@ CREATE VIEW tq_internal.all_subscription_overview AS
 		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
 CREATE VIEW tq_internal.visible_subscription_overview AS
-	SELECT o.* FROM tq_internal.all_subscription_overview o WHERE tq_internal.has_scope('queue:subscribe:' || o.name);
+	SELECT o.* FROM tq_internal.all_subscription_overview o WHERE tq_internal.has_scope('queue:subscribe:' || o.name) OR tq_internal.is_own(o.creator);
 SELECT tq_internal.make_rows('subscription_overview', false);
 CREATE VIEW tq.subscription_overview AS SELECT * FROM tq_internal.visible_subscription_overview();
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';

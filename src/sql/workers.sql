@@ -176,6 +176,7 @@ CREATE FUNCTION tq.declare_worker(
 	LANGUAGE tq_client AS $$
 DECLARE
 	name text := tq_internal.arg_queue(task_queue_id);
+	now timestamptz := tq_internal.clock_now();
 	until timestamptz;
 	queue int;
 	worker int;
@@ -185,7 +186,7 @@ BEGIN
 	PERFORM tq_internal.require(format('queue:declare-worker:%s/%s/%s#expires', name, worker_group, worker_id));
 	queue := tq_internal.intern_queue(name);
 	worker := tq_internal.intern_worker(queue, worker_group, worker_id);
-	UPDATE tq_internal.queue q SET expires = greatest(q.expires, until, tq_internal.clock_now() + interval '24 hours') WHERE q.id = queue;
+	UPDATE tq_internal.queue q SET last_date_active = now, expires = greatest(q.expires, until, now + interval '24 hours') WHERE q.id = queue;
 	UPDATE tq_internal.worker w SET expires = greatest(w.expires, until) WHERE w.id = worker;
 	PERFORM tq_internal.queue_changed(queue), tq_internal.workers_changed();
 	RETURN tq_internal.worker_json(worker);

@@ -71,6 +71,7 @@ RESET tq.clock_offset;
 -- declareWorker
 SELECT is(w - '{expires}'::text[], '{"provisionerId": "dec", "workerType": "t", "taskQueueId": "dec/t", "workerGroup": "g.1", "workerId": "pod.1", "recentTasks": []}', '2.16 declareWorker: creates queue and worker')
 FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now() + interval '3 days') AS w;
+SELECT cmp_ok(tq.get_task_queue('dec/t') ->> 'lastDateActive', '>=', pg_temp.iso(now()), '2.16 declareWorker: lastDateActive of the queue');
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '3 days'), '2.16 declareWorker: expires') FROM tq.get_worker('dec/t', 'g.1', 'pod.1') AS w;
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '3 days'), '2.16 declareWorker: which never moves back') FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now() + interval '1 hour') AS w;
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '4 days'), '2.16 declareWorker: but forward') FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now() + interval '4 days') AS w;

@@ -152,12 +152,12 @@ SELECT is(pg_temp.bindings(), 'tq_artifact_created artifact-created #, tq_task_a
 	'tq_task_priority_changed task-priority-changed #, tq_task_running task-running #', 'bindings: a channel for each exchange by default');
 SELECT lives_ok($$SELECT tq.bind('mine', 'task-pending', 'route.#'), tq.bind('mine', 'task-pending', 'primary.#'), tq.bind('mine', 'task-running')$$, 'bind: several');
 SELECT lives_ok($$SELECT tq.bind('mine', 'task-pending', 'route.#')$$, 'bind: again');
-SELECT lives_ok($$SELECT tq.bind(channel => 'mine too', exchange => 'task-group-resolved', pattern => '')$$, 'bind: by name, and with the empty pattern');
-SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-pending route.#, mine task-running #, mine too task-group-resolved ', 'bind: each once');
+SELECT lives_ok($$SELECT tq.bind(channel => 'mine too', exchange => 'task-group-resolved', pattern => '*.#')$$, 'bind: by name');
+SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-pending route.#, mine task-running #, mine too task-group-resolved *.#', 'bind: each once');
 SELECT lives_ok($$SELECT tq.unbind(channel => 'mine', exchange => 'task-pending', pattern => 'route.#')$$, 'unbind: by name');
 SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending'), tq.unbind('mine', 'task-defined'), tq.unbind('nobody''s', 'task-defined')$$, 'unbind: bindings that do not exist');
-SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-running #, mine too task-group-resolved ', 'unbind: that one, with that pattern');
-SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending', 'primary.#'), tq.unbind('mine', 'task-running', '#'), tq.unbind('mine too', 'task-group-resolved', '')$$, 'unbind: the others');
+SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-running #, mine too task-group-resolved *.#', 'unbind: that one, with that pattern');
+SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending', 'primary.#'), tq.unbind('mine', 'task-running', '#'), tq.unbind('mine too', 'task-group-resolved', '*.#')$$, 'unbind: the others');
 SELECT is(pg_temp.bindings('mine%'), NULL, 'unbind: none is left');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined'), tq.unbind('tq_task_group_priority_changed', 'task-group-priority-changed')$$, 'unbind: default channels');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined')$$, 'unbind: again');
@@ -179,6 +179,17 @@ FROM (VALUES (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 63)), '
 	(format('SELECT tq.bind(''c'', ''task-pending'', %L)', repeat('a', 1025)), 'TQ400'), ($$SELECT tq.unbind('', 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', 'foo')$$, 'TQ400'),
 	($$SELECT tq.unbind(NULL, 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', NULL)$$, 'TQ400'), ($$SELECT tq.unbind('c', 'task-pending', NULL)$$, 'TQ400')) AS v (query, code);
 SELECT is(count(*), 12::bigint, 'bind: and nothing else') FROM tq.binding_overview;
+SELECT is(concat_ws(' ', pg_temp.code(format('SELECT tq.bind(''c'', ''task-pending'', %L), tq.subscribe(''c'', ''task-pending'', %1$L)', pattern)),
+	pg_temp.code(format('SELECT tq.bind(''c'', ''task-group-sealed'', %L)', pattern))), codes, format('bind: "%s" of tasks and of groups', pattern))
+FROM (VALUES ('#', '00000 00000'), ('primary.*.*.*.*.proj.linux.#', '00000 TQ400'), ('primary.#', '00000 00000'), ('*.*.*.*', '00000 00000'),
+	('route.proj/linux', '00000 TQ400'), ('#.proj/linux', '00000 TQ400'), ('*.*.*.*.*', '00000 TQ400'), ('primary.1.2.3.4.5.6.7.8._', '00000 TQ400'), ('primary.*.s._', 'TQ400 00000'),
+	('primary.1.2.3.4.5.6.7.8.9._', 'TQ400 TQ400'), ('primary.1.2.3.4.5.6.7.8.#.9._', 'TQ400 TQ400'), ('proj/linux', 'TQ400 TQ400'), ('proj.linux.#', 'TQ400 TQ400'), ('primary', 'TQ400 TQ400'), ('primary.proj/linux.#', 'TQ400 TQ400'),
+	('route', 'TQ400 TQ400'), ('*', 'TQ400 TQ400'), ('', 'TQ400 TQ400')) AS v (pattern, codes);
+SELECT throws_ok($$SELECT tq.subscribe('s', 'task-completed', 'proj/linux')$$, 'TQ400', 'pattern "proj/linux" matches no routing key', 'subscribe: the name of a queue is no pattern');
+SELECT matches(pg_temp.error($$SELECT tq.bind('c', 'task-completed', 'proj/linux')$$) ->> 'hint', 'give primary[.*]+[.]proj[.]linux[.]#$', 'bind: the right form');
+SELECT lives_ok($$SELECT tq.unbind('c', 'task-pending', 'proj/linux')$$, 'unbind: what could be bound before');
+SELECT tq.unbind(channel, exchange, pattern) FROM tq.binding_overview WHERE channel = 'c' \g /dev/null
+SELECT tq.unsubscribe('c') \g /dev/null
 SELECT lives_ok($$SELECT tq.bind('seed', 'exchange/taskcluster-queue/v1/task-defined'), tq.bind('seed', 'taskGroupResolved'), tq.bind('seed', 'taskAlert')$$, 'bind: Taskcluster''s names');
 SELECT is(pg_temp.bindings('seed'), 'seed task-alert #, seed task-defined #, seed task-group-resolved #', 'bind: which are the same exchanges');
 SELECT lives_ok($$SELECT tq.unbind('seed', 'taskDefined'), tq.unbind('seed', 'exchange/taskcluster-queue/v1/task-group-resolved'), tq.unbind('seed', 'task-alert')$$, 'unbind: Taskcluster''s names');

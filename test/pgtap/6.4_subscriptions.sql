@@ -80,6 +80,24 @@ ROLLBACK;
 SELECT is(pg_temp.fetched('t'), 'PEND a6 pending 0._._', 'unsubscribe: that is rolled back');
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 
+-- the role that made it reads its row, with or without the scope
+CREATE ROLE sub_maker;
+CREATE ROLE sub_other;
+SELECT tq.grant_scopes('sub_maker', '{queue:subscribe:own,queue:read-messages:task-pending}');
+SET SESSION AUTHORIZATION sub_maker;
+SELECT tq.subscribe('own', 'task-pending');
+RESET SESSION AUTHORIZATION;
+SELECT tq.revoke_scopes('sub_maker', '{queue:subscribe:own}');
+SELECT tq.subscribe('other', 'task-pending');
+SET ROLE sub_maker;
+SELECT is((SELECT string_agg(name, ' ') FROM tq.subscription_overview), 'own', 'subscription_overview: of the role that made it');
+SET ROLE sub_other;
+SELECT is((SELECT string_agg(name, ' ') FROM tq.subscription_overview), NULL, 'subscription_overview: of no other');
+RESET ROLE;
+SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
+SELECT tq.revoke_scopes('sub_maker', '{queue:read-messages:task-pending}');
+DROP ROLE sub_maker, sub_other;
+
 -- several bindings, patterns, CC
 SELECT lives_ok($$SELECT tq.subscribe('m', 'task-pending', 'route.a.#'), tq.subscribe('m', 'task-pending', '#.b'), tq.subscribe('m', 'task-pending', 'primary.*.0.#'), tq.subscribe('m', 'task-completed'),
 	tq.subscribe(name => 'one queue', exchange => 'task-running', pattern => 'primary.*.*.*.*.sub.q1.#'), tq.subscribe('one queue', 'task-failed', 'route.*')$$, 'subscribe: several bindings');

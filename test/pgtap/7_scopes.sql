@@ -28,7 +28,7 @@ SELECT is(tq_internal.satisfies('{b,a*}', 'ab'), true, '7.1 any of several');
 SET cron.database_name = 'elsewhere';
 SELECT pg_temp.reach_all('test/q') \g /dev/null
 SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test/q', 'g', 'w', now() + interval '1 day'),
-	tq.subscribe('two', 'task-defined', 'a'), tq.subscribe('two', 'task-defined', 'b'), tq.subscribe('two', 'task-failed') \g /dev/null
+	tq.subscribe('two', 'task-defined', 'route.a'), tq.subscribe('two', 'task-defined', 'route.b'), tq.subscribe('two', 'task-failed') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('link', '{"storageType": "link", "artifact": "inline", "contentType": "text/plain"}')) AS v (name, more) \g /dev/null
