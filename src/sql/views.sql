@@ -380,31 +380,43 @@ COMMENT ON COLUMN tq.task_details.payload IS 'payload of the definition';
 COMMENT ON COLUMN tq.task_details.error IS 'error that the worker of the last run reported';
 COMMENT ON COLUMN tq.task_details.result IS 'result that it reported';
 
+-- Their seq is not their task's, so that the partial index serves.
+CREATE VIEW tq_internal.retried_run AS
+	SELECT p.task, p.run_id, p.queue FROM tq_internal.pending p WHERE p.seq <> p.task AND p.reason_created IN (2, 3, 7)
+	UNION ALL SELECT d.task, d.run_id, d.queue FROM tq_internal.delayed d WHERE d.reason_created IN (2, 3, 7)
+	UNION ALL SELECT r.task, r.run_id, t.queue FROM tq_internal.claimed_run r JOIN tq_internal.task t ON t.id = r.task WHERE r.reason_created IN (2, 3, 7);
+COMMENT ON VIEW tq_internal.retried_run IS 'pending and running runs by which a run that ended without success is retried';
+
+-- A scan of failure alone, so that the latest ones are found by its index.
 CREATE VIEW tq_internal.all_failure_overview AS
 	SELECT f.resolved, t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
 		tq_internal.state_name(f.state) AS state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
-		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error
-	FROM tq_internal.failure f
+		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error, f.retrying
+	FROM (SELECT f.resolved, f.task, f.queue, f.state, 32767::smallint AS next_run, false AS retrying FROM tq_internal.failure f
+			UNION ALL SELECT l.resolved, x.task, x.queue, l.state, x.run_id, true
+			FROM tq_internal.retried_run x CROSS JOIN LATERAL (SELECT l.resolved, l.state FROM tq_internal.run l
+				WHERE l.task = x.task AND l.run_id < x.run_id ORDER BY l.run_id DESC LIMIT 1) AS l) AS f
 		JOIN tq_internal.task t ON t.id = f.task
 		JOIN tq_internal.queue q ON q.id = f.queue
-		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r;
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task AND r.run_id < f.next_run ORDER BY r.run_id DESC LIMIT 1) AS r;
 CREATE VIEW tq_internal.visible_failure_overview WITH (security_barrier) AS
 	SELECT o.resolved, o.task_id, CASE WHEN o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) THEN o.name END AS name,
-		o.task_queue_id, o.state, o.reason, o.runs, o.worker, o.error
+		o.task_queue_id, o.state, o.reason, o.runs, o.worker, o.error, o.retrying
 	FROM tq_internal.all_failure_overview o
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
 SELECT tq_internal.make_rows('failure_overview', true);
 CREATE VIEW tq.failure_overview AS SELECT * FROM tq_internal.visible_failure_overview();
-COMMENT ON VIEW tq.failure_overview IS 'tasks that ended without success: failed or exception';
-COMMENT ON COLUMN tq.failure_overview.resolved IS 'when the task ended';
+COMMENT ON VIEW tq.failure_overview IS 'tasks whose last resolved run ended without success: failed or exception, or retried now';
+COMMENT ON COLUMN tq.failure_overview.resolved IS 'when that run ended';
 COMMENT ON COLUMN tq.failure_overview.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.failure_overview.name IS 'metadata.name';
 COMMENT ON COLUMN tq.failure_overview.task_queue_id IS 'queue of the task';
-COMMENT ON COLUMN tq.failure_overview.state IS 'failed or exception';
-COMMENT ON COLUMN tq.failure_overview.reason IS 'why the last run was resolved';
-COMMENT ON COLUMN tq.failure_overview.runs IS 'how many runs the task has had';
-COMMENT ON COLUMN tq.failure_overview.worker IS 'group and id of the worker that had the last run';
+COMMENT ON COLUMN tq.failure_overview.state IS 'state of that run: failed or exception';
+COMMENT ON COLUMN tq.failure_overview.reason IS 'why that run was resolved';
+COMMENT ON COLUMN tq.failure_overview.runs IS 'how many runs the task has had up to that one';
+COMMENT ON COLUMN tq.failure_overview.worker IS 'group and id of the worker that had that run';
 COMMENT ON COLUMN tq.failure_overview.error IS 'error that it reported';
+COMMENT ON COLUMN tq.failure_overview.retrying IS 'whether the task is retried: its next run is pending, delayed or running; false: the task has failed for good';
 
 CREATE VIEW tq_internal.all_dead_letter_overview AS
 	SELECT l.failed_at, l.task_id, l.definition #>> '{metadata,name}' AS name, q.task_queue_id,

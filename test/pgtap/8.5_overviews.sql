@@ -95,6 +95,21 @@ SELECT is(pg_temp.why('c'), 'behind others', '8.5 why: the dependent is pending'
 SELECT tq.delete_task(pg_temp.id('b'));
 SELECT is((SELECT count(*) FROM tq.failure_overview), 0::bigint, '8.5 a deleted task is no failure');
 
+-- what is retried is shown as it failed, whether its next run is pending, delayed or running
+CREATE FUNCTION pg_temp.failures() RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(concat_ws(' ', name, state, reason, runs, worker, error ->> 'message', CASE WHEN retrying THEN 'retrying' END), ', ' ORDER BY name)
+	FROM tq.failure_overview WHERE task_queue_id IN ('test/q-r1', 'test/q-r2')
+$$;
+SELECT pg_temp.running('r1', '{"retries": 1}'), pg_temp.running('r2', '{"policy": {"retries": 3, "retryOn": ["failed"], "retryBackoff": {"delay": 600}}}') \g /dev/null
+SELECT is(pg_temp.failures(), NULL, '8.5 a first run is no failure');
+SELECT pg_temp.report('r1', 'worker-shutdown'), tq.report_failed(pg_temp.id('r2'), 0, error_message => 'boom') \g /dev/null
+SELECT is(pg_temp.failures(), 'r1 exception worker-shutdown 1 wg/w1 retrying, r2 failed failed 1 wg/w1 boom retrying', '8.5 failure_overview: a retry that is pending, and one that is delayed');
+SELECT pg_temp.take('r1') \g /dev/null
+SELECT is(pg_temp.failures(), 'r1 exception worker-shutdown 1 wg/w1 retrying, r2 failed failed 1 wg/w1 boom retrying', '8.5 failure_overview: a retry that runs');
+SELECT pg_temp.report('r1', 'completed'), pg_temp.report('r2', 'canceled') \g /dev/null
+SELECT is(pg_temp.failures(), 'r2 exception canceled 2', '8.5 failure_overview: a retry that ended');
+SELECT tq.delete_task(pg_temp.id('r2')) \g /dev/null
+
 -- when a worker was last seen, and what is cut
 SELECT pg_temp.running('x', '{"taskQueueId": "test/seen"}');
 SET tq.clock_offset = '3 hours';
