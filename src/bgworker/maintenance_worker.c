@@ -309,6 +309,35 @@ work_count(void *arg)
 }
 
 /*
+ * Logs how many claims have expired since the last line about that, unless it
+ * was written less than tq.log_expired_claims ago.
+ */
+static void
+log_expired(int64 claims, TimestampTz now)
+{
+	static int64 unlogged = 0;
+	static TimestampTz last = TQ_LONG_AGO;
+
+	unlogged += claims;
+	if (tq_log_expired_claims < 0 ||
+		(now >= last && now < tq_clock_add_ms(last, tq_log_expired_claims)))
+		return;
+	StartTransactionCommand(); /* for the name */
+	ereport(
+		LOG,
+		(errmsg_plural("%lld claim expired in database \"%s\"",
+					   "%lld claims expired in database \"%s\"",
+					   (unsigned long) unlogged, (long long) unlogged,
+					   get_database_name(MyDatabaseId)),
+		 errhint(
+			 "Workers have died, or reclaim too late: see reason claim-expired in tq.run_overview.")));
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(turn_context);
+	unlogged = 0;
+	last = now;
+}
+
+/*
  * Runs one batch of a step, and records the result for
  * tq.maintenance_activity().
  */
@@ -343,7 +372,10 @@ take_batch(MaintenanceWorkerStepWork *work)
 								 ? -1
 								 : now - work->batch.since);
 		if (work->step == TQ_STEP_CLAIM_EXPIRED)
+		{
 			tq_stats_count_expired(work->batch.tasks, now);
+			log_expired(work->batch.tasks, now);
+		}
 	}
 	return outcome;
 }

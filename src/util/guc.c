@@ -29,6 +29,7 @@ int tq_message_retention = 60 * 60;
 int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
 int tq_seen_interval = 30 * 1000;
+int tq_log_expired_claims = 60 * 1000;
 int tq_retain_completed = 7 * 24 * 60 * 60;
 int tq_retain_failed = 30 * 24 * 60 * 60;
 int tq_retain_dead_letters = 90 * 24 * 60 * 60;
@@ -209,6 +210,11 @@ define_times(void)
 		"How long after its deadline an unresolved task is resolved.", NULL,
 		&tq_deadline_delay, 0, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
 		NULL);
+	DefineCustomIntVariable(
+		"tq.log_expired_claims",
+		"Shortest time between two lines of the log about expired claims; -1: none.",
+		NULL, &tq_log_expired_claims, 60 * 1000, -1, INT_MAX, PGC_SUSET,
+		GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.max_deadline",
 		"How far ahead the deadline of a definition may lie.", NULL,

@@ -176,6 +176,18 @@ is_bad('expired claims', '101 within an hour', 'workers have died, or reclaim to
 is_bad('expired claims', '101 within an hour', 'workers have died, or reclaim too late', offset => '55 minutes');
 is_good('expired claims', '0 within an hour', offset => '61 minutes');
 
+# The log has a line, and not one for each: the next one counts those since the last one.
+sub logged { return slurp_file($node->logfile) =~ /LOG:  (\d+) claims? expired in database "$db"/g; }
+
+my @before = logged();
+is(@before, 1, 'a line of the log for claims that expire within a minute');
+query($_) foreach 'ALTER SYSTEM SET tq.log_expired_claims = 0', 'SELECT pg_reload_conf()';
+query("SELECT tq.enqueue('p/lost', retries => 0, policy => '{\"claimTimeout\": 1}'); SELECT count(*) FROM tq.claim_work('p/lost', 'g', 'w', 1)");
+ok($node->poll_query_until($db, "SELECT count(*) = 102 FROM tq.failure_overview WHERE task_queue_id = 'p/lost'"), 'one more');
+my @lines = logged();
+is(@lines, 2, 'another line when its time has come');
+is($lines[0] + $lines[1], 102, 'no claim is left out');
+
 # ---- subscriptions ----
 
 is_good('subscriptions', 'there are none', offset => '2 hours');
