@@ -1,7 +1,7 @@
 /*
  * view_api.c
  *	  SQL functions that show rows of a view to callers with the scope: why,
- *	  health, top; and what views show to callers that may not see all.
+ *	  top; and what views show to callers that may not see all.
  *
  * The views show everything, so only few roles may read them.  These functions
  * read the view with the rights of the owner, after a check of a scope, or the
@@ -22,7 +22,6 @@
 PG_FUNCTION_INFO_V1(tq_rate_until);
 PG_FUNCTION_INFO_V1(tq_why);
 PG_FUNCTION_INFO_V1(tq_may_see_statements);
-PG_FUNCTION_INFO_V1(tq_health);
 PG_FUNCTION_INFO_V1(tq_top);
 PG_FUNCTION_INFO_V1(tq_visible_rows);
 
@@ -105,22 +104,6 @@ tq_rate_until(PG_FUNCTION_ARGS)
 	if (until == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(until);
-}
-
-/* health() -> (name, ok, detail, hint): a row for each check */
-Datum
-tq_health(PG_FUNCTION_ARGS)
-{
-	InitMaterializedSRF(fcinfo, 0);
-	tq_call_begin(true);
-	tq_access_require(tq_need("queue:health"));
-	put_rows(
-		fcinfo,
-		"SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END"
-		" FROM tq_internal.health_check h ORDER BY h.rank",
-		0, InvalidOid, (Datum) 0);
-	tq_call_end();
-	return (Datum) 0;
 }
 
 /* top(max_rows int) -> lines of text; at most so many of each kind */

@@ -50,151 +50,226 @@ CREATE VIEW tq_internal.dead_rows AS
 		WHERE schemaname = 'tq_internal' AND relname !~ '^(message|tick)_\d') AS s;
 COMMENT ON VIEW tq_internal.dead_rows IS 'tables with their dead rows, and whether vacuum does not come or is in vain';
 
+-- Rows that do not fit into memory are written where the tables are, a megabyte, and
+-- the file is gone at once.  The error undoes the settings.
+CREATE FUNCTION tq_internal.write_fault() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true), set_config('temp_file_limit', '-1', true), set_config('log_temp_files', '-1', true);
+	PERFORM count(*) FROM generate_series(1, 40000);
+	RAISE EXCEPTION USING ERRCODE = 'TQ999';
+EXCEPTION WHEN SQLSTATE 'TQ999' THEN
+	RETURN NULL;
+WHEN OTHERS THEN
+	RETURN regexp_replace(SQLERRM, '^.*: ', '');
+END
+$$;
+COMMENT ON FUNCTION tq_internal.write_fault() IS 'why no file of this database can be written; NULL: one can';
+
+CREATE FUNCTION tq_internal.health_limits(given jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	defaults CONSTANT jsonb := '{"lateness": "5 seconds", "subscriptions": "1 hour", "notifications": 0.1, "oldest pending": "1 hour", "queues": {},
+		"expired claims": 100, "transactions": "10 minutes", "limits": "1 hour", "replay": "1 minute", "failures": 100, "disk": "8191 PB", "wraparound": 1000000000}';
+	limits jsonb;
+	unknown text;
+BEGIN
+	unknown := (SELECT min(k.key) FROM jsonb_object_keys(given) AS k (key) WHERE NOT defaults ? k.key);
+	IF unknown IS NOT NULL THEN
+		RAISE EXCEPTION 'there is no threshold "%"', tq_internal.clip(unknown) USING ERRCODE = 'TQ400', DETAIL = 'thresholds is ' || tq_internal.clip(given::text) || '.',
+			HINT = 'Give ' || (SELECT string_agg(k.key, ', ' ORDER BY k.key) FROM jsonb_object_keys(defaults) AS k (key)) || '.';
+	END IF;
+	limits := defaults || jsonb_strip_nulls(given);
+	PERFORM e.value::interval FROM jsonb_each_text(limits || (limits -> 'queues')) AS e
+		WHERE e.key NOT IN ('queues', 'notifications', 'expired claims', 'failures', 'disk', 'wraparound');
+	PERFORM (limits ->> 'notifications')::float8, (limits ->> 'expired claims')::bigint, (limits ->> 'failures')::int, (limits ->> 'wraparound')::bigint,
+		pg_size_bytes(limits ->> 'disk');
+	RETURN limits;
+EXCEPTION WHEN data_exception THEN
+	RAISE EXCEPTION 'invalid thresholds' USING ERRCODE = 'TQ400', DETAIL = SQLERRM || '; thresholds is ' || tq_internal.clip(given::text) || '.',
+		HINT = 'Give an object such as {"oldest pending": "10 min", "queues": {"shop/nightly": "8 hours"}, "failures": 1000, "disk": "100 GB"}.';
+END
+$$;
+COMMENT ON FUNCTION tq_internal.health_limits(jsonb) IS 'thresholds of health(): those given, and the default ones; raises TQ400 if one is invalid';
+
 -- What an operator looks at first.  In psql the rows have at most 120 columns:
 -- a detail has 51 characters, a hint 42.
-CREATE VIEW tq_internal.health_check AS
-	SELECT 1 AS rank, 'preload' AS name, p.loaded AS ok,
-		CASE WHEN p.loaded THEN 'the server has preloaded tq' ELSE 'the server has not preloaded tq' END AS detail,
-		'set shared_preload_libraries, restart' AS hint
-	FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
-	UNION ALL
-	SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),
-		CASE WHEN pg_is_in_recovery() THEN 'it begins when this standby is promoted'
-			WHEN a.state = 'off' THEN 'tq.maintenance is off'
-			WHEN a.state = 'unused' THEN 'it begins with the first call that writes'
-			ELSE format('the maintenance worker is %s', a.state) END,
-		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on' ELSE 'see the server''s log, or call tq.upkeep()' END
-	FROM tq_internal.maintenance_activity() a WHERE a.step = 'turn'
-	UNION ALL
-	SELECT 3, 'lateness', COALESCE(min(d.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
-		CASE WHEN min(d.due) <= tq_internal.clock_now() THEN format('what is due has waited for %s', date_trunc('second', tq_internal.clock_now() - min(d.due)))
-			ELSE 'nothing that is due waits' END,
-		'see maintenance, steps'
-	FROM tq_internal.first_due d
-	UNION ALL
-	SELECT 4, 'steps', count(*) = 0,
-		COALESCE('failing: ' || tq_internal.shorten(string_agg(a.step, ', ' ORDER BY a.step), 42), 'no step fails'),
-		'see error in tq.maintenance_overview'
-	FROM tq_internal.maintenance_activity() a WHERE a.state = 'failing'
-	UNION ALL
-	SELECT 5, 'postponed', count(*) = 0,
-		CASE WHEN count(*) = 0 THEN 'no step has failed for a task' ELSE format('tasks for which a step has failed: %s', count(*)) END,
-		'see tq.postponed_overview'
-	FROM tq_internal.postponed
-	UNION ALL
-	SELECT 6, 'worker slots', w.used < w.slots, format('%s of %s background workers are in use', w.used, w.slots),
-		'raise max_worker_processes, restart'
-	FROM (SELECT tq_internal.background_workers() AS used, current_setting('max_worker_processes')::int AS slots) AS w
-	UNION ALL
-	SELECT 7, 'publisher', count(*) <= 10000 OR pg_is_in_recovery(),
-		format('%s%s rows of messages are not published', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
-		'see maintenance, steps; or it is behind'
-	FROM (SELECT FROM tq_internal.unpublished LIMIT 10001) AS m
-	UNION ALL
-	SELECT 8, 'subscriptions', count(*) FILTER (WHERE s.late) = 0,
-		COALESCE('unread for an hour: ' || tq_internal.shorten(string_agg(s.name, ', ' ORDER BY s.name) FILTER (WHERE s.late), 31),
-			CASE WHEN count(*) = 0 THEN 'there are none' ELSE format('none of %s is unread for an hour', count(*)) END),
-		'read it, or tq.unsubscribe() it'
-	FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - interval '1 hour', false) AS late FROM tq_internal.all_subscription_overview) AS s
-	UNION ALL
-	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.1,
-		format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
-		'end the session that does not read it'
-	UNION ALL
-	SELECT 10, 'oldest pending', COALESCE(min(p.scheduled) > tq_internal.clock_now() - interval '1 hour', true),
-		CASE WHEN count(*) = 0 THEN 'no run is pending'
-			ELSE format('for %s in %s', date_trunc('second', tq_internal.clock_now() - min(p.scheduled)),
-				tq_internal.shorten((array_agg(q.task_queue_id ORDER BY p.scheduled))[1], 24)) END,
-		'start workers; see tq.why() of a task'
-	FROM tq_internal.queue q
-		CROSS JOIN generate_series(1, 7) AS v (priority)
-		CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = v.priority ORDER BY p.seq LIMIT 1) AS p
-	UNION ALL
-	SELECT 11, 'expired claims', COALESCE(x.claims <= 100, true),
-		COALESCE(x.claims || ' within an hour', 'not counted without a maintenance worker'),
-		'workers have died, or reclaim too late'
-	FROM (SELECT tq_internal.expired_claims() AS claims) AS x
-	UNION ALL
-	SELECT 12, 'transactions', COALESCE(min(t.began) > tq_internal.clock_now() - interval '10 minutes', true),
-		CASE WHEN count(t.began) = 0 THEN CASE WHEN bool_or(t.hidden) THEN 'none that you may see' ELSE 'none is open' END
-			ELSE format('%s for %s', (array_agg(t.name ORDER BY t.began))[1], date_trunc('second', tq_internal.clock_now() - min(t.began))) END,
-		'end it: it holds back vacuum'
-	FROM tq_internal.open_transaction t
-	UNION ALL
-	SELECT 13, 'dead rows', NOT bool_or(d.is_neglected OR d.is_in_vain),
-		format('%s in %s; %s in all', (array_agg(d.dead ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
-			(array_agg(d.relname ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
-			(SELECT pg_size_pretty(sum(pg_catalog.pg_total_relation_size(c.oid)))
-			FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r')),
-		CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
-	FROM tq_internal.dead_rows d
-	UNION ALL
-	SELECT 14, 'paused', count(*) FILTER (WHERE s.waits) = 0,
-		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.waits DESC, s.task_queue_id), 50), 'no queue is paused'),
-		'tasks are pending: tq.resume_queue()'
-	FROM (SELECT q.task_queue_id, EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = q.id) AS waits
-		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue WHERE (s.settings -> 'paused')::bool) AS s
-	UNION ALL
-	SELECT 15, 'limits', COALESCE(min(s.oldest) > tq_internal.clock_now() - interval '1 hour', true),
-		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.oldest, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
-		'waits for an hour: more concurrentLimit'
-	FROM (SELECT q.task_queue_id, p.oldest
-		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue
-			CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
-				SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f OFFSET 0) AS p
-			CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = q.id OFFSET 0) AS c
-		WHERE (s.settings -> 'concurrentLimit')::int > 0 AND p.oldest IS NOT NULL AND c.running >= (s.settings -> 'concurrentLimit')::int) AS s
-	UNION ALL
-	SELECT 16, 'gates', COALESCE(min(t.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
-		CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
-			ELSE 'no key waits for maintenance' END,
-		'see maintenance, steps'
-	FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t	-- TQ_TIMER_GATE
-	UNION ALL
-	SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR COALESCE(r.age < interval '1 minute', false),
-		CASE WHEN NOT r.is_standby THEN 'this server is no standby'
-			WHEN r.is_current THEN 'all that this standby has received is replayed'
-			WHEN r.age IS NULL THEN 'nothing has come since this standby was started'
-			ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
-		'see pg_stat_wal_receiver; end long queries'
-	FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
-		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r
-	UNION ALL
-	SELECT 18, 'clock', COALESCE(a.ahead <= interval '1 s', true),
-		CASE WHEN a.ahead > interval '1 s' THEN format('stored times are ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'no stored time is ahead of it' END,
-		'it was set back; see maintenance, steps'
-	FROM tq_internal.clock_ahead a
-	UNION ALL
-	SELECT 19, 'listeners', true, format('default channels carry %s', CASE p.payload WHEN 'full' THEN 'full messages' WHEN 'ids' THEN 'ids' ELSE 'nothing' END),
-		''
-	FROM (SELECT CASE current_setting('tq.notify_payload') WHEN 'auto' THEN CASE WHEN tq_internal.is_shared() THEN 'ids' ELSE 'full' END
-		ELSE current_setting('tq.notify_payload') END AS payload) AS p
-	UNION ALL	-- while runs run there may be workers that have no time to ask
-	SELECT 20, 'workers', COALESCE(bool_and(u.running > 0), true),
-		CASE WHEN count(*) = 0 THEN format('workers ask for what is pending; %s wait', (SELECT count(*) FROM tq_internal.waiters() w WHERE w.queue IS NOT NULL))
-			ELSE COALESCE('no worker has asked since ' || tq_internal.local_time((array_agg(u.asked ORDER BY u.running > 0, u.asked NULLS FIRST))[1]), 'no worker has ever asked')
-				|| CASE WHEN count(*) > 1 THEN format(' (+%s)', count(*) - 1) ELSE '' END END,
-		'start workers of ' || tq_internal.shorten((array_agg(u.task_queue_id ORDER BY u.running > 0, u.asked NULLS FIRST))[1], 24)
-	FROM (SELECT a.task_queue_id, a.asked, COALESCE(c.running, 0) AS running
-		FROM tq_internal.attended_queue a LEFT JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = a.queue OFFSET 0) AS c ON true
-		WHERE a.unattended) AS u
-	UNION ALL
-	SELECT 21, 'cron', count(f.fault) = 0,
-		COALESCE(tq_internal.shorten(string_agg(f.name, ', ' ORDER BY f.name) FILTER (WHERE f.fault IS NOT NULL), 50), 'every recurring task may create tasks'),
-		'see fault in tq.cron_overview'
-	FROM tq_internal.cron_faults() f
-	UNION ALL
-	SELECT 22, 'policies', true,
-		CASE WHEN count(*) = 0 THEN 'all that cancel a group have the role that needs it'
-			ELSE format('cancel-group of dropped roles does nothing: %s', count(*)) END,
-		''
-	FROM (SELECT DISTINCT p.creator FROM tq_internal.policy p
-		WHERE p.creator IS NOT NULL AND p.retired IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid = p.creator)) AS d;
-COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
+CREATE FUNCTION tq_internal.health_check(limits jsonb) RETURNS TABLE (rank int, name text, ok bool, detail text, hint text) LANGUAGE sql
+	BEGIN ATOMIC
+		SELECT 1 AS rank, 'preload' AS name, p.loaded AS ok,
+			CASE WHEN p.loaded THEN 'the server has preloaded tq' ELSE 'the server has not preloaded tq' END AS detail,
+			'set shared_preload_libraries, restart' AS hint
+		FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
+		UNION ALL
+		SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),
+			CASE WHEN pg_is_in_recovery() THEN 'it begins when this standby is promoted'
+				WHEN a.state = 'off' THEN 'tq.maintenance is off'
+				WHEN a.state = 'unused' THEN 'it begins with the first call that writes'
+				ELSE format('the maintenance worker is %s', a.state) END,
+			CASE a.state WHEN 'off' THEN 'set tq.maintenance to on' ELSE 'see the server''s log, or call tq.upkeep()' END
+		FROM tq_internal.maintenance_activity() a WHERE a.step = 'turn'
+		UNION ALL
+		SELECT 3, 'lateness', COALESCE(min(d.due) > tq_internal.clock_now() - (limits ->> 'lateness')::interval, true) OR pg_is_in_recovery(),
+			CASE WHEN min(d.due) <= tq_internal.clock_now() THEN format('what is due has waited for %s', date_trunc('second', tq_internal.clock_now() - min(d.due)))
+				ELSE 'nothing that is due waits' END,
+			'see maintenance, steps'
+		FROM tq_internal.first_due d
+		UNION ALL
+		SELECT 4, 'steps', count(*) = 0,
+			COALESCE('failing: ' || tq_internal.shorten(string_agg(a.step, ', ' ORDER BY a.step), 42), 'no step fails'),
+			'see error in tq.maintenance_overview'
+		FROM tq_internal.maintenance_activity() a WHERE a.state = 'failing'
+		UNION ALL
+		SELECT 5, 'postponed', count(*) = 0,
+			CASE WHEN count(*) = 0 THEN 'no step has failed for a task' ELSE format('tasks for which a step has failed: %s', count(*)) END,
+			'see tq.postponed_overview'
+		FROM tq_internal.postponed
+		UNION ALL
+		SELECT 6, 'worker slots', w.used < w.slots, format('%s of %s background workers are in use', w.used, w.slots),
+			'raise max_worker_processes, restart'
+		FROM (SELECT tq_internal.background_workers() AS used, current_setting('max_worker_processes')::int AS slots) AS w
+		UNION ALL
+		SELECT 7, 'publisher', count(*) <= 10000 OR pg_is_in_recovery(),
+			format('%s%s rows of messages are not published', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
+			'see maintenance, steps; or it is behind'
+		FROM (SELECT FROM tq_internal.unpublished LIMIT 10001) AS m
+		UNION ALL
+		SELECT 8, 'subscriptions', count(*) FILTER (WHERE s.late) = 0,
+			COALESCE('unread: ' || tq_internal.shorten(string_agg(s.name, ', ' ORDER BY s.name) FILTER (WHERE s.late), 43),
+				CASE WHEN count(*) = 0 THEN 'there are none' ELSE format('none of %s is unread for %s', count(*), limits ->> 'subscriptions') END),
+			'read it, or tq.unsubscribe() it'
+		FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - (limits ->> 'subscriptions')::interval, false) AS late FROM tq_internal.all_subscription_overview) AS s
+		UNION ALL
+		SELECT 9, 'notifications', pg_notification_queue_usage() < (limits ->> 'notifications')::float8,
+			format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
+			'end the session that does not read it'
+		UNION ALL
+		SELECT 10, 'oldest pending', COALESCE(bool_and(NOT p.late), true),
+			CASE WHEN count(*) = 0 THEN 'no run is pending'
+				ELSE format('for %s in %s', date_trunc('second', (array_agg(tq_internal.clock_now() - p.scheduled ORDER BY p.late DESC, p.scheduled))[1]),
+					tq_internal.shorten((array_agg(p.task_queue_id ORDER BY p.late DESC, p.scheduled))[1], 24)) END,
+			'start workers; see tq.why() of a task'
+		FROM (SELECT q.task_queue_id, p.scheduled,
+				p.scheduled <= tq_internal.clock_now() - COALESCE(limits -> 'queues' ->> q.task_queue_id, limits ->> 'oldest pending')::interval AS late
+			FROM tq_internal.queue q
+				CROSS JOIN generate_series(1, 7) AS v (priority)
+				CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = v.priority ORDER BY p.seq LIMIT 1) AS p) AS p
+		UNION ALL
+		SELECT 11, 'expired claims', COALESCE(x.claims <= (limits ->> 'expired claims')::numeric, true),
+			COALESCE(x.claims || ' within an hour', 'not counted without a maintenance worker'),
+			'workers have died, or reclaim too late'
+		FROM (SELECT tq_internal.expired_claims() AS claims) AS x
+		UNION ALL
+		SELECT 12, 'transactions', COALESCE(min(t.began) > tq_internal.clock_now() - (limits ->> 'transactions')::interval, true),
+			CASE WHEN count(t.began) = 0 THEN CASE WHEN bool_or(t.hidden) THEN 'none that you may see' ELSE 'none is open' END
+				ELSE format('%s for %s', (array_agg(t.name ORDER BY t.began))[1], date_trunc('second', tq_internal.clock_now() - min(t.began))) END,
+			'end it: it holds back vacuum'
+		FROM tq_internal.open_transaction t
+		UNION ALL
+		SELECT 13, 'dead rows', NOT bool_or(d.is_neglected OR d.is_in_vain),
+			format('%s in %s; %s in all', (array_agg(d.dead ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+				(array_agg(d.relname ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+				(SELECT pg_size_pretty(sum(pg_catalog.pg_total_relation_size(c.oid)))
+				FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r')),
+			CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
+		FROM tq_internal.dead_rows d
+		UNION ALL
+		SELECT 14, 'paused', count(*) FILTER (WHERE s.waits) = 0,
+			COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.waits DESC, s.task_queue_id), 50), 'no queue is paused'),
+			'tasks are pending: tq.resume_queue()'
+		FROM (SELECT q.task_queue_id, EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = q.id) AS waits
+			FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue WHERE (s.settings -> 'paused')::bool) AS s
+		UNION ALL
+		SELECT 15, 'limits', COALESCE(min(s.oldest) > tq_internal.clock_now() - (limits ->> 'limits')::interval, true),
+			COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.oldest, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
+			'it waits for long: more concurrentLimit'
+		FROM (SELECT q.task_queue_id, p.oldest
+			FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue
+				CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+					SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f OFFSET 0) AS p
+				CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = q.id OFFSET 0) AS c
+			WHERE (s.settings -> 'concurrentLimit')::int > 0 AND p.oldest IS NOT NULL AND c.running >= (s.settings -> 'concurrentLimit')::int) AS s
+		UNION ALL
+		SELECT 16, 'gates', COALESCE(min(t.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
+			CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
+				ELSE 'no key waits for maintenance' END,
+			'see maintenance, steps'
+		FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t	-- TQ_TIMER_GATE
+		UNION ALL
+		SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR COALESCE(r.age < (limits ->> 'replay')::interval, false),
+			CASE WHEN NOT r.is_standby THEN 'this server is no standby'
+				WHEN r.is_current THEN 'all that this standby has received is replayed'
+				WHEN r.age IS NULL THEN 'nothing has come since this standby was started'
+				ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
+			'see pg_stat_wal_receiver; end long queries'
+		FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
+			COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r
+		UNION ALL
+		SELECT 18, 'clock', COALESCE(a.ahead <= interval '1 s', true),
+			CASE WHEN a.ahead > interval '1 s' THEN format('stored times are ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'no stored time is ahead of it' END,
+			'it was set back; see maintenance, steps'
+		FROM tq_internal.clock_ahead a
+		UNION ALL
+		SELECT 19, 'listeners', true, format('default channels carry %s', CASE p.payload WHEN 'full' THEN 'full messages' WHEN 'ids' THEN 'ids' ELSE 'nothing' END),
+			''
+		FROM (SELECT CASE current_setting('tq.notify_payload') WHEN 'auto' THEN CASE WHEN tq_internal.is_shared() THEN 'ids' ELSE 'full' END
+			ELSE current_setting('tq.notify_payload') END AS payload) AS p
+		UNION ALL	-- while runs run there may be workers that have no time to ask
+		SELECT 20, 'workers', COALESCE(bool_and(u.running > 0), true),
+			CASE WHEN count(*) = 0 THEN format('workers ask for what is pending; %s wait', (SELECT count(*) FROM tq_internal.waiters() w WHERE w.queue IS NOT NULL))
+				ELSE COALESCE('no worker has asked since ' || tq_internal.local_time((array_agg(u.asked ORDER BY u.running > 0, u.asked NULLS FIRST))[1]), 'no worker has ever asked')
+					|| CASE WHEN count(*) > 1 THEN format(' (+%s)', count(*) - 1) ELSE '' END END,
+			'start workers of ' || tq_internal.shorten((array_agg(u.task_queue_id ORDER BY u.running > 0, u.asked NULLS FIRST))[1], 24)
+		FROM (SELECT a.task_queue_id, a.asked, COALESCE(c.running, 0) AS running
+			FROM tq_internal.attended_queue a LEFT JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = a.queue OFFSET 0) AS c ON true
+			WHERE a.unattended) AS u
+		UNION ALL
+		SELECT 21, 'cron', count(f.fault) = 0,
+			COALESCE(tq_internal.shorten(string_agg(f.name, ', ' ORDER BY f.name) FILTER (WHERE f.fault IS NOT NULL), 50), 'every recurring task may create tasks'),
+			'see fault in tq.cron_overview'
+		FROM tq_internal.cron_faults() f
+		UNION ALL
+		SELECT 22, 'policies', true,
+			CASE WHEN count(*) = 0 THEN 'all that cancel a group have the role that needs it'
+				ELSE format('cancel-group of dropped roles does nothing: %s', count(*)) END,
+			''
+		FROM (SELECT DISTINCT p.creator FROM tq_internal.policy p
+			WHERE p.creator IS NOT NULL AND p.retired IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid = p.creator)) AS d
+		UNION ALL	-- of the last 10,000, which may have been canceled, as many as the limit and one more
+		SELECT 23, 'failures', count(*) <= (limits ->> 'failures')::int,
+			CASE WHEN count(*) > (limits ->> 'failures')::int
+				THEN format('more than %s in 10 minutes, in %s', limits ->> 'failures', tq_internal.shorten(mode() WITHIN GROUP (ORDER BY q.task_queue_id), 14))
+				ELSE format('%s within 10 minutes', count(*)) END,
+			'see tq.failure_overview'
+		FROM (SELECT f.queue FROM (SELECT f.task, f.queue FROM tq_internal.failure f
+				WHERE f.resolved > tq_internal.clock_now() - interval '10 minutes' ORDER BY f.resolved DESC LIMIT 10000) AS f
+			WHERE (SELECT r.reason_resolved FROM tq_internal.run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) NOT IN (4, 16)	-- canceled
+			LIMIT greatest((limits ->> 'failures')::int, 0)::bigint + 1) AS f
+			JOIN tq_internal.queue q ON q.id = f.queue
+		UNION ALL
+		SELECT 24, 'disk', d.fault IS NULL AND d.size <= pg_size_bytes(limits ->> 'disk'),
+			COALESCE('writes fail: ' || tq_internal.shorten(d.fault, 38), format('the database has %s', pg_size_pretty(d.size))),
+			CASE WHEN d.fault IS NULL THEN 'add room, or keep less: see retention' ELSE 'make room: calls that write fail' END
+		FROM (SELECT tq_internal.write_fault() AS fault, pg_database_size(current_database()) AS size) AS d
+		UNION ALL
+		SELECT 25, 'wraparound', greatest(w.xids, w.multixacts) <= (limits ->> 'wraparound')::bigint,
+			format('%s million transactions are not frozen', greatest(w.xids, w.multixacts) / 1000000),
+			'VACUUM (FREEZE); see transactions'
+		FROM (SELECT age(d.datfrozenxid)::bigint AS xids, mxid_age(d.datminmxid)::bigint AS multixacts
+			FROM pg_catalog.pg_database d WHERE d.datname = current_database()) AS w;
+	END;
+COMMENT ON FUNCTION tq_internal.health_check(jsonb) IS 'the rows of tq.health()';
 
-CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
-	AS 'MODULE_PATHNAME', 'tq_health' LANGUAGE C;
-COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
+CREATE FUNCTION tq.health(thresholds jsonb DEFAULT '{}') RETURNS TABLE (name text, ok bool, detail text, hint text)
+	LANGUAGE tq_read AS $$
+DECLARE
+	was CONSTANT text := current_setting('jit');	-- it would cost a second
+BEGIN
+	PERFORM tq_internal.not_null(thresholds, 'thresholds'), tq_internal.require('queue:health'), set_config('jit', 'off', true);
+	RETURN QUERY SELECT c.name, c.ok, c.detail, CASE WHEN NOT c.ok THEN c.hint END
+		FROM tq_internal.health_check(tq_internal.health_limits(thresholds)) AS c ORDER BY c.rank;
+	PERFORM set_config('jit', was, true);
+END
+$$;
+COMMENT ON FUNCTION tq.health(jsonb) IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok; thresholds of checks by name, others than the default ones';
 
 -- A number in at most 7 characters, and a time in at most 5.
 CREATE FUNCTION tq_internal.short_count(given numeric) RETURNS text
@@ -259,7 +334,7 @@ CREATE VIEW tq_internal.screen AS
 	UNION ALL
 	SELECT 2, 0, CASE WHEN bool_and(h.ok) THEN format('health: all %s checks are ok', count(*))
 		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.rank) FILTER (WHERE NOT h.ok), 81) END
-	FROM tq_internal.health_check h
+	FROM tq_internal.health_check(tq_internal.health_limits('{}')) h
 	UNION ALL
 	SELECT 2, row_number() OVER (ORDER BY q.last_date_active NULLS FIRST, q.task_queue_id),
 		format('%s: no worker has asked%s; %s pending, %s running', tq_internal.shorten(q.task_queue_id, 25), COALESCE(' since ' || tq_internal.local_time(q.last_date_active), ''),

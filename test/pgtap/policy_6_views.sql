@@ -37,7 +37,7 @@ SELECT is(pg_temp.claims('test/l', 5), 'l1', '6 one runs');
 SELECT is(pg_temp.why('l2'), 'queue at limit: 1 run in test/l: wait, or raise concurrentLimit', '6 why: its queue is at its limit');
 SELECT is(pg_temp.check('limits'), 't: test/l', '6 health: a task waits');
 SET tq.clock_offset = '61 minutes';
-SELECT is(pg_temp.check('limits'), 'f: test/l: waits for an hour: more concurrentLimit', '6 health: it waits for an hour');
+SELECT is(pg_temp.check('limits'), 'f: test/l: it waits for long: more concurrentLimit', '6 health: it waits for an hour');
 RESET tq.clock_offset;
 SELECT tq.set_queue('test/l', '{"concurrentLimit": null, "rateCount": 1, "rateInterval": 3600}');
 SELECT is(pg_temp.why('l2'), NULL, '6 why: there is a claim left');

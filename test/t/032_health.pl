@@ -13,7 +13,8 @@ my $node = new_node('health', 'max_worker_processes = 4', 'max_prepared_transact
 my $db = 'postgres';
 my $widest = 0;
 my @names = ('preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
-	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay', 'clock', 'listeners', 'workers', 'cron', 'policies');
+	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay', 'clock', 'listeners', 'workers', 'cron', 'policies',
+	'failures', 'disk', 'wraparound');
 
 # ---- what psql shows ----
 
@@ -125,6 +126,9 @@ is_good('publisher', '\d+ rows of messages are not published');
 
 # An old run is found behind a new one of a higher priority.
 is_good('oldest pending', 'for 00:00:\d\d in p/many');
+is_bad('oldest pending', 'for 00:00:\d\d in p/many', 'start workers; see tq.why\(\) of a task', from => q{tq.health('{"oldest pending": "0 s"}')});
+is_bad('oldest pending', 'for 00:00:\d\d in p/many', 'start workers; see tq.why\(\) of a task', from => q{tq.health('{"queues": {"p/many": "0 s"}}')});
+is_good('oldest pending', 'for 02:00:\d\d in p/many', from => q{tq.health('{"queues": {"p/many": "3 hours"}}')}, offset => '2 hours');
 query("SELECT count(tq.cancel_task(task_id)) FROM tq.task_overview WHERE task_queue_id = 'p/many'");
 is_good('oldest pending', 'no run is pending');
 query(q{
@@ -188,15 +192,31 @@ my @lines = logged();
 is(@lines, 2, 'another line when its time has come');
 is($lines[0] + $lines[1], 102, 'no claim is left out');
 
+# ---- failures ----
+
+is_bad('failures', 'more than 100 in 10 minutes, in p/lost', 'see tq.failure_overview');
+is_good('failures', '\d+ within 10 minutes', from => q{tq.health('{"failures": 1000}')});
+is_good('failures', '0 within 10 minutes', offset => '11 minutes');
+query(q{SELECT tq.purge('p/lost', '{exception}', '0')});
+is_good('failures', '\d+ within 10 minutes');
+
+# ---- disk, wraparound; 086_disk_full.pl has a disk that is full ----
+
+is_good('disk', 'the database has \d+ .B');
+is_bad('disk', 'the database has \d+ .B', 'add room, or keep less: see retention', from => q{tq.health('{"disk": "1 MB"}')});
+is_good('disk', 'the database has \d+ .B', from => q{tq.health('{"disk": "1 TB"}')});
+is_good('wraparound', '0 million transactions are not frozen');
+is_bad('wraparound', '0 million transactions are not frozen', 'VACUUM \(FREEZE\); see transactions', from => q{tq.health('{"wraparound": 10}')});
+
 # ---- subscriptions ----
 
 is_good('subscriptions', 'there are none', offset => '2 hours');
 query("SELECT tq.subscribe('reader-' || n, 'task-defined') FROM generate_series(1, 3) AS n; SELECT tq.enqueue('p/w', name => 'message', deadline => '1 day')");
 ok($node->poll_query_until($db, "SELECT count(*) = 1 FROM tq.fetch('reader-1')"), 'a message');
-is_good('subscriptions', 'none of 3 is unread for an hour');
-is_bad('subscriptions', 'unread for an hour: reader-1, reader-2, reader-3', 'read it, or tq.unsubscribe\(\) it', offset => '2 hours');
+is_good('subscriptions', 'none of 3 is unread for 1 hour');
+is_bad('subscriptions', 'unread: reader-1, reader-2, reader-3', 'read it, or tq.unsubscribe\(\) it', offset => '2 hours');
 query("SELECT tq.ack(name, last_id) FROM tq.subscription_overview");
-is_good('subscriptions', 'none of 3 is unread for an hour', offset => '2 hours');
+is_good('subscriptions', 'none of 3 is unread for 1 hour', offset => '2 hours');
 
 # ---- transactions ----
 

@@ -911,7 +911,7 @@ DECLARE
 BEGIN
 	FOR shard IN SELECT s.number, s.name AS known_as FROM tq_shard_internal.shard s ORDER BY s.number LOOP
 		BEGIN
-			RETURN QUERY SELECT shard.known_as || ': ' || h.name, h.ok, h.detail, h.hint FROM tq_shard_internal.health_at(1024 + shard.number) AS h;
+			RETURN QUERY SELECT shard.known_as || ': ' || h.name, h.ok, h.detail, h.hint FROM tq_shard_internal.health_at(1024 + shard.number, thresholds) AS h;
 		EXCEPTION WHEN @no_answer@ THEN
 			RETURN QUERY SELECT shard.known_as || ': connection', false, SQLERRM, 'the shard does not answer'::text;
 		END;
