@@ -40,7 +40,7 @@ UPDATE writer SET call = $$pg_temp.later($r$SELECT tq.reclaim_task('<t>', 0)$r$)
 UPDATE writer SET call = $$pg_temp.later($r$SELECT count(*) FROM tq.upkeep()$r$, '25 h')$$, state = 'pending' WHERE name = 'upkeep';
 -- What no function shows that is called here: rights, messages, jobs of pg_cron, counters
 DELETE FROM writer WHERE name IN ('grant_scopes', 'revoke_scopes', 'grant_queue', 'revoke_queue', 'rotate_secret', 'bind', 'unbind', 'subscribe',
-	'unsubscribe', 'ack', 'schedule_cron', 'unschedule_cron', 'pause_cron', 'resume_cron', 'reset_queue_stats', 'buckets_settled');
+	'unsubscribe', 'ack', 'schedule_cron', 'unschedule_cron', 'pause_cron', 'resume_cron', 'reset_queue_stats', 'buckets_settled', 'prepare_drop');
 
 CREATE TEMP TABLE reader (name text, call text);
 INSERT INTO reader SELECT fn, format('%s.%s(%s)', schema, name, args) FROM call WHERE does = 'reads' AND NOT alone;
