@@ -2,6 +2,7 @@
 \ir helper.psql
 CREATE ROLE users_app IN ROLE tq_producer, tq_worker;
 CREATE ROLE users_sre IN ROLE tq_reader;
+CREATE ROLE users_monitor IN ROLE pg_monitor;
 SELECT tq.grant_queue('users_sre', '*', 'manage') \g /dev/null
 CREATE FUNCTION users.health() RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(concat_ws(': ', name, detail, hint), '; ') FROM tq.health() WHERE NOT ok AND name NOT IN ('dead rows', 'worker slots')
@@ -16,6 +17,13 @@ SELECT users.is(users.health(), NULL, 'nothing is wrong');
 SELECT users.is((SELECT concat_ws(' ', pending, running, workers_running, unattended) FROM tq.queue_stats), '2 3 3 f', 'what the queue holds');
 SELECT users.matches((SELECT string_agg(line, E'\n') FROM tq.top() AS line), 'all \d+ checks are ok.*shop/mail .*host-7-1', 'one screen');
 SELECT task_id AS waiting FROM tq.list_pending_tasks('shop/mail', max => 1) \gset
+
+-- An alarm and its metrics need no more than pg_monitor, which sees no payload.
+SET ROLE users_monitor;
+SELECT users.is((SELECT count(*) FROM tq.health() WHERE NOT ok AND name NOT IN ('dead rows', 'worker slots')), 0, 'the query of an alarm');
+SELECT users.is((SELECT created FROM tq.queue_stats), 5, 'the counters of metrics');
+SELECT users.matches((SELECT string_agg(line, E'\n') FROM tq.top() AS line), 'shop/mail', 'the screen');
+SELECT users.fails('SELECT tq.task(task_id) FROM tq.task_overview', '^(42501|TQ40[34]) ', 'but no payload');
 
 -- All workers are killed: within a minute and a half that is seen.
 RESET ROLE;
