@@ -60,7 +60,7 @@ SELECT users.is(users.work('{shop/bill}'), 1, 'works');
 
 -- An outage of any length.
 SELECT tq.enqueue('shop/mail', '{"order": 18}', retry => 5) AS parcel \gset
-SELECT users.is(tq.enqueue('shop/mail', deadline => '30 days') IS NOT NULL, true, 'a deadline may be far away');
+SELECT tq.enqueue('shop/mail', deadline => '30 days') AS offer \gset
 BEGIN;
 SET LOCAL tq.clock_offset = '25 days';
 RESET ROLE;
@@ -73,6 +73,10 @@ RESET ROLE;
 SELECT tq.upkeep() \g /dev/null
 SELECT users.is((SELECT array_agg(state || ' ' || coalesce(reason, '-') ORDER BY state) FROM tq.task_overview WHERE task_queue_id = 'shop/mail' AND state <> 'completed'),
 	'{"exception deadline-exceeded","pending retry"}', 'only the one with a deadline ends by it; the claim of the other has expired');
+SET LOCAL ROLE users_web;
+SELECT users.matches(users.why(:'offer'), 'deadline-exceeded.*with a new deadline', 'why says how it can run again');
+SELECT users.fails(format('SELECT tq.rerun_task(%L)', :'offer'), '^TQ409 .*deadline => ''1 day''', 'and so does the rerun that does not say so');
+SELECT users.is(tq.rerun_task(:'offer', '1 day') ->> 'state', 'pending', 'with a new deadline it runs again');
 ROLLBACK;
 SET ROLE users_web;
 
