@@ -58,6 +58,19 @@ DROP ROLE users_shop_ops;
 CALL tq.cancel_tasks('shop/mail') \gset
 SELECT users.is(:tasks, 1, 'what it left is canceled');
 
+-- A second database, in which the same roles have the same rights, is nothing to warn of.
+CREATE ROLE users_chief IN ROLE tq_admin;
+SELECT current_database() AS first \gset
+DROP DATABASE IF EXISTS users_second;
+CREATE DATABASE users_second;
+\c users_second
+CREATE EXTENSION tq;
+SET ROLE users_chief;
+SELECT count(*) AS tasks FROM tq.task_overview \gset
+\c :first
+DROP DATABASE users_second WITH (FORCE);
+SELECT users.is(:tasks, 0, 'a second database is empty');
+
 -- The extension goes, and leaves its roles and an empty schema.
 DROP EXTENSION tq;
 SELECT users.is((SELECT array_agg(nspname || ' ' || (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid)) FROM pg_namespace AS n WHERE nspname LIKE 'tq%'), '{tq 0}', 'DROP EXTENSION leaves an empty schema');
