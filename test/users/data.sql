@@ -23,7 +23,8 @@ SELECT tq.on_group_resolved(:'night', 'etl/summary', '{"step": "summary"}') AS s
 -- Two extracts fail; the rest goes as far as it can, and the group is stuck.
 SELECT users.is(users.work('{etl/*}', '{extract 7,extract 100}'), 100 + 98, 'workers do what they can');
 SELECT users.is((SELECT concat_ws(' ', failed, unscheduled, blocked, cardinality(blocked_by)) FROM tq.group_progress(:'night')), '2 102 t 2', 'a stuck group is seen, with what it waits for');
-SELECT users.is((SELECT array_agg(tq.task(id) #>> '{metadata,name}' ORDER BY 1) FROM tq.group_progress(:'night'), unnest(blocked_by) AS id), '{extract 100,extract 7}', 'by name');
+SELECT users.is((SELECT array_agg((tq.task(id) #>> '{metadata,name}') || ': ' || (e.error ->> 'message') ORDER BY tq.task(id) #>> '{metadata,name}' COLLATE "C") FROM tq.group_overview AS g, tq.group_progress(g.task_group_id) AS p,
+	unnest(p.blocked_by) AS id LEFT JOIN tq.failure_overview AS e ON e.task_id = id WHERE g.outcome IS NULL AND p.blocked), '{extract 100: no space left,extract 7: no space left}', 'the query of the runbook');
 CALL tq.wait_for_task_group(:'night', wait => '30 s') \gset
 SELECT users.is(:'result', 'blocked', 'a wait for the group ends');
 CALL tq.wait_for_task(:'report', wait => '30 s') \gset
@@ -35,7 +36,7 @@ SELECT users.matches((SELECT string_agg(line, E'\n') FROM tq.group_tree(:'night'
 SELECT users.matches(tq.report_html(:'night'), 'no space left', 'the page has the errors');
 SELECT users.matches(tq.group_mermaid(:'night'), 'flowchart LR.*100 tasks', 'Mermaid');
 SELECT users.matches(tq.group_dot(:'night'), '^digraph', 'Graphviz');
-SELECT users.is((SELECT array_agg(name || ': ' || (error ->> 'message') ORDER BY name) FROM tq.failure_overview), '{"extract 100: no space left","extract 7: no space left"}', 'the failures');
+SELECT users.is((SELECT array_agg(name || ': ' || (error ->> 'message') ORDER BY name COLLATE "C") FROM tq.failure_overview), '{"extract 100: no space left","extract 7: no space left"}', 'the failures');
 SELECT users.is((SELECT concat_ws(' ', tasks, failed, outcome) FROM tq.group_overview WHERE task_group_id = :'night'), '300 2', 'the group');
 SELECT users.is((SELECT count(*) FROM tq.list_task_group(:'night')), 300, 'its tasks');
 SELECT users.is((SELECT count(*) FROM tq.list_dependent_tasks(tq.stable_slugid('transform 100'))), 99, 'what depends on one');

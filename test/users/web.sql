@@ -36,6 +36,18 @@ SELECT users.fails('SELECT tq.enqueue(''shop/mail'', priority => ''urgent'')', '
 SELECT users.fails('SELECT tq.enqueue(''shop mail'')', '^TQ400 .*provisionerId/workerType', 'the name of a queue: its form');
 SELECT users.fails(format('SELECT tq.report_completed(%L, 1)', :'mail'), '^TQ404 .*run', 'a run that is none');
 
+-- Errors of the server are what doc/troubleshooting.md lists.
+SELECT users.fails('SELECT tq.' || call, want, 'the error of ' || call) FROM (VALUES
+	('enqueue(''shop/mail'', ''{}''::json)', '^42883 function tq.enqueue\(unknown, json\) does not exist'),
+	('enqueue(''shop/mail'', deadline => now())', '^42883 function tq.enqueue\(unknown, deadline => timestamp with time zone\) does not exist'),
+	('enqueue(''shop/mail'', delay => 60)', '^42883 function tq.enqueue\(unknown, delay => integer\) does not exist'),
+	('enqueue(''shop/mail'', priority => 9)', '^42883 function tq.enqueue\(unknown, priority => integer\) does not exist'),
+	('resolve(''RQ1eqFahSj2gzZ_ujLeVjw'', 0)', '^42883 function tq.resolve\(unknown, integer\) does not exist'),
+	('enqueue_tasks(''shop/mail'', ''[{"order": 1}]'')', '^22P02 malformed array literal'),
+	('enqueue(''shop/mail'', dependencies => ''RQ1eqFahSj2gzZ_ujLeVjw'')', '^22P02 malformed array literal'),
+	('enqueue(''{"order": 1}'', ''shop/mail'')', '^22P02 invalid input syntax for type json'),
+	('cancel_tasks(''shop/mail'')', '^42809 tq.cancel_tasks\(unknown\) is a procedure')) AS v (call, want);
+
 -- A failure is retried, later; a long message is cut and not refused.
 SELECT tq.enqueue('shop/bill', '{"order": 17}', retry => 1) AS bill \gset
 SELECT tq.claim_work('shop/bill') \g /dev/null
