@@ -952,9 +952,15 @@ CREATE VIEW tq_internal.task_reason AS
 			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', o.required_task_id)
 			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-		JOIN tq_internal.all_dependency_overview o ON o.task_id = c.task_id
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.all_dependency_overview d WHERE d.task_id = c.task_id AND NOT d.met
+			ORDER BY d.required_task_id <> c.task_id AND d.state NOT IN ('failed', 'exception') NULLS FIRST, d.required_task_id LIMIT 10) AS o
 		CROSS JOIN LATERAL (SELECT tq_internal.may_see(o.required_task_id) AS seen OFFSET 0) AS s
+	UNION ALL
+	SELECT c.task_id, 10, 'unscheduled', format('in all %s are not met; 10 are shown', count(*)), 'see tq.dependency_results()'
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+		JOIN tq_internal.all_dependency_overview o ON o.task_id = c.task_id
 	WHERE NOT o.met
+	GROUP BY c.task_id HAVING count(*) > 10
 	UNION ALL
 	SELECT c.task_id, 11, 'unscheduled', 'it can go on without what failed', format('SELECT tq.schedule_task(%L)', c.task_id)
 	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task

@@ -96,8 +96,12 @@ ROLLBACK TO s;
 SELECT pg_temp.make('r' || n) FROM generate_series(1, 12) AS n;
 SELECT pg_temp.make('m', ARRAY(SELECT 'r' || n FROM generate_series(1, 12) AS n)), pg_temp.make('l', '{m}');
 SELECT is(pg_temp.roots('l') ~ 'in all 12 tasks are at the root; 10 are shown$', true, 'why: their number');
+SELECT is((SELECT array_agg(regexp_replace(detail, 'r\d+: ', '')) FROM tq.why(pg_temp.id('m'))), array_cat('{in all 12 are not met; 10 are shown}', array_fill('it depends on pending'::text, '{10}')),
+	'why: ten of what it depends on itself, and their number');
 SELECT is(count(*), 11::bigint, 'why: ten of them') FROM tq.why(pg_temp.id('l')) WHERE detail ~ '(^at|at) the root';
-SELECT pg_temp.work('r' || n, 'failed') FROM generate_series(1, 12) AS n;
+SELECT pg_temp.work('r7', 'failed');
+SELECT is((SELECT count(*) FROM tq.why(pg_temp.id('m')) WHERE detail = 'it depends on r7: failed'), 1::bigint, 'why: one that has failed is among them');
+SELECT pg_temp.work('r' || n, 'failed') FROM generate_series(1, 12) AS n WHERE n <> 7;
 SELECT is((SELECT cardinality(blocked_by) FROM tq.group_progress(pg_temp.id('g'))), 10, 'blocked_by: ten');
 SELECT is(max(length(detail)) <= 50 AND max(length(advice)) <= 49, true, 'why: short columns') FROM tq.why(pg_temp.id('l'));
 ROLLBACK TO s;
