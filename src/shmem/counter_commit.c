@@ -329,7 +329,7 @@ counts_prepared(void)
 	if (!tq_count_prepared_add(extension, GetTopTransactionIdIfAny(), changes,
 							   n) &&
 		database != NULL)
-		tq_count_doubt_gauges(&database->gauges);
+		tq_count_doubt_all(database);
 	tq_count_unlock();
 }
 

@@ -325,7 +325,7 @@ end_build(bool is_done)
 		if (!is_used && build.what == TQ_COUNTED_GROUP)
 			tq_count_remove_group(tq_count_find_database(), &build.key);
 		else if (!is_used && build.key.id != 0)
-			tq_count_add_to_others(tq_count_find_database(), &build.key);
+			tq_count_remove_queue(&build.key);
 	}
 	build.is_running = false;
 	tq_count_unlock();

@@ -356,17 +356,24 @@ may_evict(TqCountQueue *queue)
 	return may;
 }
 
-/* Makes a database full, and gives the gauges of a queue to those without. */
+/* Removes a queue, if it is there; its gauges go to those without an entry. */
 void
-tq_count_add_to_others(TqCountDatabase *database, const TqCountKey *key)
+tq_count_remove_queue(const TqCountKey *key)
 {
 	TqCountQueue *queue = tq_count_find_queue(key);
 
-	database->is_full = true;
-	for (int i = 0; queue != NULL && i < TQ_QUEUE_GAUGES; i++)
-		pg_atomic_fetch_add_u64(&database->others[i],
-								pg_atomic_exchange_u64(&queue->counters[i],
-													   0));
+	for (int i = 0; queue != NULL && i < TQ_COUNT_DATABASES; i++)
+	{
+		TqCountDatabase *database = &tq_count_shared->databases[i];
+
+		if (database->oid != key->database)
+			continue;
+		for (int gauge = 0; gauge < TQ_QUEUE_GAUGES; gauge++)
+			pg_atomic_fetch_add_u64(&database->others[gauge],
+									pg_atomic_read_u64(
+										&queue->counters[gauge]));
+	}
+	(void) remove_entry(tq_count_queues, key);
 }
 
 /*
@@ -397,9 +404,10 @@ evict_queue(void)
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
 		if (tq_count_shared->databases[i].oid == victim.database)
-			tq_count_add_to_others(&tq_count_shared->databases[i], &victim);
+			tq_count_shared->databases[i].is_full = true;
 	}
-	return remove_entry(tq_count_queues, &victim);
+	tq_count_remove_queue(&victim);
+	return true;
 }
 
 /*
@@ -424,13 +432,6 @@ tq_count_remove_group(TqCountDatabase *database, const TqCountKey *key)
 {
 	if (remove_entry(tq_count_groups, key))
 		database->groups--;
-}
-
-/* Removes a queue, if it is there. */
-void
-tq_count_remove_queue(const TqCountKey *key)
-{
-	(void) remove_entry(tq_count_queues, key);
 }
 
 /* Removes all groups of a database. */
@@ -541,21 +542,14 @@ tq_counts_source(const TqCountDatabase *database, Oid extension,
 	return TQ_COUNT_MEMORY;
 }
 
-/* Makes gauges be counted again. */
-void
-tq_count_doubt_gauges(TqCountGauges *gauges)
-{
-	if (gauges->state == TQ_GAUGES_COUNTING)
-		gauges->is_spoiled = true;
-	else
-		gauges->state = TQ_GAUGES_NONE;
-}
-
 /* Has the gauges and the groups of a database counted again. */
 void
 tq_count_doubt_all(TqCountDatabase *database)
 {
-	tq_count_doubt_gauges(&database->gauges);
+	if (database->gauges.state == TQ_GAUGES_COUNTING)
+		database->gauges.is_spoiled = true;
+	else
+		database->gauges.state = TQ_GAUGES_NONE;
 	tq_count_remove_groups(database);
 }
 

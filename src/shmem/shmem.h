@@ -605,8 +605,6 @@ extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_limited(const TqCountKey *key);
-extern void tq_count_add_to_others(TqCountDatabase *database,
-								   const TqCountKey *key);
 extern void tq_count_remove_queue(const TqCountKey *key);
 extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 										  const TqCountKey *key);
@@ -615,7 +613,6 @@ extern void tq_count_remove_group(TqCountDatabase *database,
 extern void tq_count_remove_groups(TqCountDatabase *database);
 extern TqCountSource tq_counts_source(const TqCountDatabase *database,
 									  Oid extension, uint64 identity);
-extern void tq_count_doubt_gauges(TqCountGauges *gauges);
 extern void tq_count_doubt_all(TqCountDatabase *database);
 extern void tq_counts_forget_database(Oid oid);
 
