@@ -271,10 +271,15 @@ string_size(const char *data, uint32 length)
 	return size;
 }
 
+/* Arrays and objects within each other: decoders of clients bear fewer than jsonb. */
+#define LEVELS_MAX 500
+
+static Size size_at(const JsonbContainer *json, bool is_exact, int level);
+
 /* Returns the size of a child whose bytes are from begin to end. */
 static Size
 child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
-		   bool is_exact)
+		   bool is_exact, int level)
 {
 	uint32 aligned = INTALIGN(begin);
 
@@ -287,33 +292,52 @@ child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
 		return 4;
 	if (JBE_ISBOOL_FALSE(entry))
 		return 5;
-	return tq_json_size((const JsonbContainer *) (data + aligned), is_exact);
+	return size_at((const JsonbContainer *) (data + aligned), is_exact,
+				   level + 1);
 }
 
-/*
- * Returns how many bytes JSON has as text, as clients and pg_dump read it:
- * brackets, the children, and their separators of two characters each.  Unless
- * is_exact, returns a size that is not exceeded: it does not read strings, so
- * that it costs little where a limit is far away.
- */
-Size
-tq_json_size(const JsonbContainer *json, bool is_exact)
+/* Returns the size of an array or object with so many others around it. */
+static Size
+size_at(const JsonbContainer *json, bool is_exact, int level)
 {
 	uint32 n = JsonContainerSize(json) * (JsonContainerIsObject(json) ? 2 : 1);
 	const char *data = (const char *) &json->children[n];
 	uint32 begin = 0;
 	Size size = JsonContainerIsScalar(json) ? 0 : 2 * Max((Size) n, 1);
 
-	check_stack_depth();
+	if (level >= LEVELS_MAX)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("JSON is nested too deeply"),
+			 errdetail(
+				 "It has more than %d arrays and objects within each other.",
+				 LEVELS_MAX),
+			 errhint(
+				 "Give it as a string, or keep it elsewhere and give its location.")));
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32 end = begin;
 
 		JBE_ADVANCE_OFFSET(end, json->children[i]);
-		size += child_size(json->children[i], data, begin, end, is_exact);
+		size += child_size(json->children[i], data, begin, end, is_exact,
+						   level);
 		begin = end;
 	}
 	return size;
+}
+
+/*
+ * Returns how many bytes JSON has as text, as clients and pg_dump read it:
+ * brackets, the children, and their separators of two characters each.  Unless
+ * is_exact, returns a size that is not exceeded: it does not read strings, so
+ * that it costs little where a limit is far away.  Raises TQ400 if it has more
+ * levels than clients can be expected to read.
+ */
+Size
+tq_json_size(const JsonbContainer *json, bool is_exact)
+{
+	return size_at(json, is_exact, 0);
 }
 
 /* Returns the size as text if it is over a limit, else 0. */

@@ -42,6 +42,24 @@ FROM (VALUES
 		'In artifact "public/v" of run 0 of task "' || pg_temp.id('run') || '", "url" must be a URI with a scheme, of at most 8192 bytes.'),
 	($$SELECT tq.create_artifact(pg_temp.id('run'), 0, 'public/x', jsonb_build_object('storageType', 'inline', 'expires', pg_temp.iso(pg_temp.clock() + '1 h'), 'contentType', 'application/json', 'content', pg_temp.numbers(9000)))$$, 'In artifact "public/x" of run 0 of task "' || pg_temp.id('run') || '", "content" has 1179666000 bytes as text, and may have 1048576 (tq.max_inline_artifact).')) AS v (call, expected);
 
+-- Arrays and objects within each other: clients read fewer than jsonb has.
+CREATE FUNCTION pg_temp.nested(n int) RETURNS jsonb LANGUAGE sql AS $$
+	SELECT (repeat('[', n % 2) || repeat('{"k": [', n / 2) || '1' || repeat(']}', n / 2) || repeat(']', n % 2))::jsonb
+$$;
+SELECT is(pg_temp.detail(call), expected, call)
+FROM (SELECT replace(v.call, 'N', n::text) AS call, expected
+	FROM (VALUES (500, 'none'), (501, 'It has more than 500 arrays and objects within each other.')) AS n (n, expected), (VALUES
+		($$SELECT tq.enqueue('test/q', pg_temp.nested(N))$$), ($$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', pg_temp.nested(N)])$$),
+		($$SELECT tq.enqueue('test/q', extra => jsonb_build_object('e', pg_temp.nested(N - 1)))$$),
+		($$SELECT tq.create_task(pg_temp.id('nN'), pg_temp.def('n', jsonb_build_object('payload', jsonb_build_object('p', pg_temp.nested(N - 1)))))$$),
+		($$SELECT tq.schedule_cron('nested', '* * * * *', 'test/q', pg_temp.nested(N))$$),
+		($$SELECT tq.on_group_resolved(pg_temp.id('run'), 'test/q', jsonb_build_object('p', pg_temp.nested(N - 1)))$$),
+		($$SELECT tq.create_artifact(pg_temp.id('run'), 0, 'public/nN', jsonb_build_object('storageType', 'inline', 'expires', pg_temp.iso(pg_temp.clock() + '1 h'), 'contentType', 'application/json', 'content', pg_temp.nested(N)))$$),
+		($$SELECT tq.report_failed(pg_temp.id('run'), 0, error => jsonb_build_object('e', pg_temp.nested(N - 1)))$$),
+		($$SELECT tq.report_completed(pg_temp.id('run'), 0, result => pg_temp.nested(N))$$)) AS v (call)
+	WHERE n = 501 OR call !~ 'report_') AS v;	-- which would end the run
+SELECT is(pg_temp.error($$SELECT tq.enqueue('test/q', pg_temp.nested(501))$$) ->> 'sqlstate', 'TQ400', 'nested too deeply: as a size');
+
 -- What is refused because of its type is not written as text first.
 SELECT is(pg_temp.detail($$SELECT tq.create_task(pg_temp.id('x'), pg_temp.numbers(9000))$$), 'That of task "' || pg_temp.id('x') || '" is an array of 9000 elements.', 'a definition that is none');
 
