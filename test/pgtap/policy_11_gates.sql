@@ -181,6 +181,12 @@ SET tq.clock_offset = '262 seconds';
 SELECT is(pg_temp.next('test/k'), 't3 t1', '11.3 after the interval the retry is claimed, behind new runs');
 SET tq.clock_offset = '330 seconds';
 SELECT is(pg_temp.next('test/k'), '', '11.3 and nothing is left');
+SET tq.clock_offset = '1 day';
+SELECT pg_temp.keyed('u' || n, 'u') FROM generate_series(1, 3) AS n;
+SELECT is(pg_temp.next('test/k'), 'u1 u2', '11.3 two of a clock that is ahead');
+SET tq.clock_offset = '340 seconds';
+SELECT pg_temp.keyed('u4', 'u');
+SELECT is(pg_temp.next('test/k'), 'u3 u4', '11.3 count no longer when it is set back');
 RESET tq.clock_offset;
 
 -- both keys

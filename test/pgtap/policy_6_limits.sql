@@ -74,6 +74,13 @@ SELECT is(pg_temp.claim_all('test/r', 50), 0::bigint, '6 with another interval t
 SET tq.clock_offset = '15 minutes';
 SELECT is(pg_temp.claim_all('test/r', 50), 1::bigint, '6 until it is over');
 RESET tq.clock_offset;
+-- claims of a clock that was ahead count no longer
+SELECT tq.set_queue('test/a', '{"rateCount": 2, "rateInterval": 64}');
+SELECT tq.enqueue_tasks('test/a', array_fill('{}'::jsonb, '{9}')) IS NOT NULL;
+SET tq.clock_offset = '1 day';
+SELECT is(pg_temp.claim_all('test/a'), 2::bigint, '6 two of tomorrow');
+RESET tq.clock_offset;
+SELECT is(pg_temp.claim_all('test/a'), 2::bigint, '6 and two of today');
 -- fewer tasks than the rate allows do not use it up
 SELECT tq.set_queue('test/e', '{"rateCount": 5, "rateInterval": 60, "concurrentLimit": 4}');
 SELECT is(pg_temp.claim_all('test/e'), 0::bigint, '6 an empty queue');

@@ -436,6 +436,17 @@ is(answer($node, sprintf $few, 25, 30), 'ok', 'others, once limits are removed')
 psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 30) AS n});
 is(answer($node, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": null}')"), 'ok', 'the first of them, too');
 
+# A queue of another database that loses its counters has its rows counted.
+psql($node, 'CREATE DATABASE lone');
+$node->safe_psql('lone', q{CREATE EXTENSION tq; SELECT tq.set_queue('o/q', '{"concurrentLimit": 9}')});
+ok($node->poll_query_until('lone', q{SELECT source = 'memory' FROM tq_internal.count_state()}), 'a database whose queue has counters');
+$node->safe_psql('lone', q{SELECT tq.enqueue_tasks('o/q', '{"{}", "{}", "{}"}'), tq.set_queue('o/q', '{"concurrentLimit": null}')});
+my $counted_rows = q{SELECT pending, (tq.task_queue_counts('o/q') ->> 'pendingTasks')::int FROM tq.queue_stats WHERE task_queue_id = 'o/q'};
+is($node->safe_psql('lone', $counted_rows), '3|3', 'its rows are counted by them');
+is(answer($node, sprintf $few, 1, 20), 'ok', 'limits take them');
+is($node->safe_psql('lone', $counted_rows), '3|3', 'and its rows are still counted');
+psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 20) AS n});
+psql($node, 'DROP DATABASE lone WITH (FORCE)');
 # Quotas of a role hold in queues without counters, too: by what these have together, or by their rows.
 psql($node, q{CREATE ROLE tenant LOGIN; SELECT tq.grant_queue('tenant', 'u/*', 'produce')});
 psql($node, q{SELECT count(tq.enqueue('u/q' || n)) FROM generate_series(1, 40) AS n});
