@@ -18,6 +18,10 @@ comma = ,
 tree := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
 EXTENSION = tq tq_shard
+# The release before, and, as strings of C with a comma, that whose SQL this library
+# serves as well (src/util/version.c).
+LASTVERSION = 0.1.0
+SERVED_TOO =
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.control)
 
 MODULE_big = tq
@@ -29,7 +33,8 @@ tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extra
 tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/lines.o src/util/slugid.o
 extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
-DATA_built = src/sql/tq--$(EXTVERSION).sql src/extras/router/tq_shard--$(EXTVERSION).sql
+upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
+DATA_built = src/sql/tq--$(EXTVERSION).sql $(upgrade) src/extras/router/tq_shard--$(EXTVERSION).sql
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
 documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg)))
 
@@ -40,7 +45,7 @@ override with_llvm = no
 endif
 
 # For what is generated into another directory than that of the sources.
-PG_CPPFLAGS = -Isrc/api
+PG_CPPFLAGS = -Isrc/api -DTQ_VERSION='"$(EXTVERSION)"' -DTQ_SERVED_TOO='$(SERVED_TOO)'
 PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
@@ -149,6 +154,10 @@ sql_parts = roles types tables functions lists workers settings scopes cron pres
 sql_sources = $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts))
 src/sql/tq--$(EXTVERSION).sql: $(sql_sources) $(tree)/tq.control
 	cat $(filter %.sql,$^) >$@
+
+# Until a release, after which it is a file like any other (doc/releasing.md).
+$(upgrade): $(addprefix $(tree)/src/sql/,generate Manifest.pm functions upgrade/$(LASTVERSION).sql) $(filter-out %/roles.sql,$(sql_sources))
+	$(generate) upgrade $(tree) $(filter %.sql,$^) >$@.new && mv $@.new $@
 
 # The functions, as they are declared and as src/sql/functions describes them.
 manifest = $(addprefix $(tree)/src/sql/,functions Manifest.pm) $(sql_sources)

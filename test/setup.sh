@@ -7,6 +7,8 @@
 #	tq_run LOG COMMAND...	runs a command that takes long, with a line of progress
 #	tq_user COMMAND...		runs a command as an ordinary user
 #	tq_build				builds and installs tq, for a copy of the server
+#	tq_release ...			the same of a release, for another copy
+#	tq_next					the same with the number of the next version
 #	tq_node_pg				has the client of node that the documents' examples need
 #	tq_cluster_start ...	starts a cluster that has tq loaded
 #	tq_cluster_start_prepared	starts another, on which transactions may be prepared
@@ -526,11 +528,11 @@ tq_files() {
 	done
 }
 
-# tq_copy_server: a copy of the server of which tq_server is the pg_config, in
-# TQ_TMP/pg.  A server finds its files relative to its program, so that the
+# tq_copy_server [DIRECTORY]: a copy of the server of which tq_server is the pg_config,
+# there or in TQ_TMP/pg.  A server finds its files relative to its program, so that the
 # copy is whole; what is never written to is linked only.
 tq_copy_server() {
-	local dir what prefix=$TQ_TMP/pg
+	local dir what prefix=${1:-$TQ_TMP/pg}
 	for what in pkglibdir sharedir pkgincludedir includedir-server bindir; do
 		dir=$("$tq_server" --$what) || return
 		if [ ! -d "$dir" ] || [ -e "$prefix$dir" ]; then continue; fi
@@ -587,9 +589,39 @@ tq_build() {
 	export PATH
 }
 
+# tq_release VERSION COMMIT: builds a release, without tests and documents, and installs it
+# for a copy of the server of its own, both in TQ_TMP/VERSION; prints the pg_config of that.
+tq_release() {
+	local dir=$TQ_TMP/$1 kept
+	kept=$tq_root/.build/$(tq_major)-release-$1.tar
+	tq_user mkdir -p "$dir/src" || return
+	git -c safe.directory='*' -C "$tq_root" archive "$2" -- Makefile '*.control' src | tq_user tar -C "$dir/src" -xf - || return
+	if [ -f "$kept" ]; then tq_user tar -C "$dir/src" -xmf - <"$kept"; fi
+	tq_copy_server "$dir/pg" &&
+		tq_log "$dir/build.log" tq_user make -C "$dir/src" --no-print-directory -s -j2 PG_CONFIG="$TQ_PG_CONFIG" docdir= install || return
+	[ -f "$kept" ] || { (cd "$dir/src" && find . -name '*.o' -o -name '*.so' | tar -cf "$dir/build.tar" -T -) && tq_keep "$dir/build.tar" "$kept"; }
+	echo "$TQ_PG_CONFIG"
+}
+
+# tq_next: a copy of the server with what tq_build has built, whose pg_config it prints;
+# and, in TQ_TMP/next/src, built, the same tree as the version after this one.
+tq_next() {
+	local dir=$TQ_TMP/next version next
+	version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$TQ_TMP/src/tq.control")
+	next=${version%.*}.$((${version##*.} + 1))
+	tq_user mkdir -p "$dir/src" && tq_user cp -a "$TQ_TMP/src/." "$dir/src" && tq_copy_server "$dir/pg" &&
+		tq_log "$dir/install.log" tq_make docdir= install || return
+	tq_user sed -i "s/^default_version = .*/default_version = '$next'/" "$dir/src/tq.control" "$dir/src/tq_shard.control" &&
+		tq_user sed -i "s/^LASTVERSION =.*/LASTVERSION = $version/; s/^SERVED_TOO =.*/SERVED_TOO = \"$version\",/" "$dir/src/Makefile" &&
+		tq_user rm -f "$dir"/src/src/util/version.o "$dir"/src/src/api/maintenance_api.o "$dir/src/tq.so" "$dir"/src/src/sql/upgrade/*.sql &&
+		printf '%s\n' 'LOCK TABLE tq_internal.task IN ACCESS EXCLUSIVE MODE;' '-- ---- after the rest ----' | tq_user tee "$dir/src/src/sql/upgrade/$version.sql" >/dev/null &&
+		tq_log "$dir/build.log" tq_user make -C "$dir/src" --no-print-directory -s -j2 PG_CONFIG="$TQ_PG_CONFIG" COPT="-pipe $tq_strict" || return
+	echo "$TQ_PG_CONFIG"
+}
+
 # tq_keep_build FILE: keeps what was built, in place of that of before.
 tq_keep_build() {
-	rm -f "${1%/*}/$(tq_major)"-*.tar 2>/dev/null
+	find "${1%/*}" -name "$(tq_major)-*.tar" ! -name '*-release-*' -delete 2>/dev/null
 	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/api/audited.inc src/*.o src/*/*.o src/*/*/*.o tq.so tq_picture.so tq_shard.so \
 		src/sql/tq--*.sql src/extras/router/tq_shard--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
 }

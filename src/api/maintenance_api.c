@@ -16,6 +16,7 @@
 #include "../core/names.h"
 #include "api.h"
 
+PG_FUNCTION_INFO_V1(tq_library_version);
 PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
 PG_FUNCTION_INFO_V1(tq_start_maintenance);
@@ -416,4 +417,11 @@ tq_storage_name_sql(PG_FUNCTION_ARGS)
 {
 	return return_name(fcinfo,
 					   tq_storage_name((TqStorage) PG_GETARG_INT32(0)));
+}
+
+/* tq_internal.library_version() -> text */
+Datum
+tq_library_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(TQ_VERSION));
 }

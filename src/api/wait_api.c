@@ -33,8 +33,8 @@
 
 PG_FUNCTION_INFO_V1(tq_wait_for_work);
 PG_FUNCTION_INFO_V1(tq_wait_for_work_of_queues);
-PG_FUNCTION_INFO_V1(tq_wait_for_task);
-PG_FUNCTION_INFO_V1(tq_wait_for_task_group);
+PG_FUNCTION_INFO_V1(tq_wait_for_task_0_2);
+PG_FUNCTION_INFO_V1(tq_wait_for_task_group_0_2);
 
 #define WAIT_MAX_MS (3600 * 1000)
 #define BLOCK_MS 1000  /* between two looks whether it is blocked, at least */
@@ -382,7 +382,7 @@ tq_wait_for_work_of_queues(PG_FUNCTION_ARGS)
  * such task, or no longer.
  */
 Datum
-tq_wait_for_task(PG_FUNCTION_ARGS)
+tq_wait_for_task_0_2(PG_FUNCTION_ARGS)
 {
 	Awaited awaited = {
 		.procedure = "wait_for_task",
@@ -404,7 +404,7 @@ tq_wait_for_task(PG_FUNCTION_ARGS)
  * Raises TQ404 if there is no such group.
  */
 Datum
-tq_wait_for_task_group(PG_FUNCTION_ARGS)
+tq_wait_for_task_group_0_2(PG_FUNCTION_ARGS)
 {
 	Awaited awaited = {
 		.procedure = "wait_for_task_group",

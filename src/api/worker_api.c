@@ -25,10 +25,10 @@ PG_FUNCTION_INFO_V1(tq_session_worker);
 PG_FUNCTION_INFO_V1(tq_claim_work);
 PG_FUNCTION_INFO_V1(tq_claim_work_of_queues);
 PG_FUNCTION_INFO_V1(tq_claim_task);
-PG_FUNCTION_INFO_V1(tq_reclaim_task);
+PG_FUNCTION_INFO_V1(tq_reclaim_task_0_2);
 PG_FUNCTION_INFO_V1(tq_report_completed);
-PG_FUNCTION_INFO_V1(tq_report_failed);
-PG_FUNCTION_INFO_V1(tq_report_exception);
+PG_FUNCTION_INFO_V1(tq_report_failed_0_2);
+PG_FUNCTION_INFO_V1(tq_report_exception_0_2);
 PG_FUNCTION_INFO_V1(tq_defer_task);
 PG_FUNCTION_INFO_V1(tq_resolve);
 PG_FUNCTION_INFO_V1(tq_resolve_each);
@@ -474,7 +474,7 @@ tq_claim_task(PG_FUNCTION_ARGS)
  * as soon as the run is not running any more.
  */
 Datum
-tq_reclaim_task(PG_FUNCTION_ARGS)
+tq_reclaim_task_0_2(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
@@ -624,7 +624,7 @@ tq_report_completed(PG_FUNCTION_ARGS)
  * doc/spec/policy.md 4, 7)
  */
 Datum
-tq_report_failed(PG_FUNCTION_ARGS)
+tq_report_failed_0_2(PG_FUNCTION_ARGS)
 {
 	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_FAILED, 6);
 
@@ -648,7 +648,7 @@ refuse_reason(const char *reason, const char *choices)
  * status (2.12; doc/spec/policy.md 4, 7)
  */
 Datum
-tq_report_exception(PG_FUNCTION_ARGS)
+tq_report_exception_0_2(PG_FUNCTION_ARGS)
 {
 	TqReport report = worker_read_report(fcinfo, TQ_RESOLVED_NONE, 7);
 	char *name = tq_arg_text(fcinfo, 2, "reason");

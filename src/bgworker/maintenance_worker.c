@@ -175,6 +175,21 @@ maintenance_worker_is_in_use(void)
 }
 
 /*
+ * Ends this process if the library does not serve the SQL: an update restarts it
+ * (utility_hook.c).
+ */
+static void
+exit_unless_served(void)
+{
+	char *version = tq_version_unserved();
+
+	if (version == NULL)
+		return;
+	tq_version_report(LOG, version);
+	exit_worker(TQ_EXIT_ABSENT);
+}
+
+/*
  * Returns whether this transaction may do anything.  Takes AccessShareLock on
  * the extension without waiting.  If it is another extension than before, all
  * that this process has cached of it is wrong, so the process ends and is
@@ -190,7 +205,10 @@ enter_extension(void)
 	if (OidIsValid(extension) && extension != found)
 		exit_worker(TQ_EXIT_REQUESTED);
 	if (!OidIsValid(extension))
+	{
+		exit_unless_served();
 		tq_maintenance_slot_settle();
+	}
 	extension = found;
 	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0,
 									   AccessShareLock))

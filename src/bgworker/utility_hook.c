@@ -20,6 +20,8 @@
  *	ALTER DATABASE ... SET tq.*				restart the worker in that database,
  *											which then has the new settings
  *	ALTER EXTENSION tq						restart the worker
+ *	ALTER, CREATE EXTENSION tq				undo it if the library does not serve
+ *											that version (version.c)
  *	CREATE EXTENSION tq						report if no process is free for one
  *	what may drop the extension				wake the worker of this database
  *	ALTER TABLE tq_internal.pending					reset the claim cursors (claim_cursor.c)
@@ -254,6 +256,7 @@ typedef struct After
 	bool wake_waiters;  /* sessions that wait for work */
 	bool forget_cursor; /* reset all claim cursors */
 	bool probe;         /* check that a process is free */
+	bool fits; /* check that the library serves the SQL that is there now */
 } After;
 
 /*
@@ -327,10 +330,17 @@ plan_after(Node *statement, After *after)
 			(AlterDatabaseSetStmt *) statement);
 	else if (IsA(statement, AlterExtensionStmt) &&
 			 is_tq(((AlterExtensionStmt *) statement)->extname))
+	{
 		after->restart = MyDatabaseId;
-	else if (IsA(statement, CreateExtensionStmt))
-		after->probe = is_tq(((CreateExtensionStmt *) statement)->extname) &&
-					   !OidIsValid(get_extension_oid("tq", true));
+		after->fits = true;
+	}
+	else if (IsA(statement, CreateExtensionStmt) &&
+			 is_tq(((CreateExtensionStmt *) statement)->extname) &&
+			 !OidIsValid(get_extension_oid("tq", true)))
+	{
+		after->probe = true;
+		after->fits = true;
+	}
 	else if (IsA(statement, DropStmt))
 		after->wake = may_drop_extension((DropStmt *) statement);
 	else if (IsA(statement, DropOwnedStmt))
@@ -341,12 +351,27 @@ plan_after(Node *statement, After *after)
 }
 
 /*
+ * Raises an error, and so undoes the statement, if the SQL is now none that the
+ * library serves: its package was replaced since the server was started.
+ */
+static void
+require_fit(void)
+{
+	char *version = tq_version_unserved();
+
+	if (version != NULL)
+		tq_version_report(ERROR, version);
+}
+
+/*
  * Sends the requests that plan_after() has decided, once the statement has
  * succeeded.
  */
 static void
 act_after(const After *after)
 {
+	if (after->fits)
+		require_fit();
 	if (after->rescan)
 		tq_request_add(TQ_REQUEST_RESCAN, InvalidOid);
 	if (OidIsValid(after->restart))

@@ -402,11 +402,11 @@ CREATE PROCEDURE tq.wait_for_work(task_queue_ids text[], wait interval DEFAULT '
 COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'sleep until a task of any of these queues, or patterns like app/*, can be claimed; the rest as for one queue';
 
 CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes', INOUT result text DEFAULT NULL)
-	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task_0_2' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_task(tq.slugid, interval, text) IS 'wait until a task is resolved, without holding a snapshot; result is its state, blocked if it can never start, or unresolved when the time is over';
 
 CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval DEFAULT '5 minutes', INOUT result text DEFAULT NULL)
-	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group_0_2' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval, text) IS 'wait until no task of a group is unresolved, without holding a snapshot; result is its outcome, blocked if what is left can never start, or unresolved when the time is over';
 
 CREATE FUNCTION tq.claim_task(
@@ -418,7 +418,7 @@ COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text, interval, bool) IS
 
 CREATE FUNCTION tq.reclaim_task(
 	task_id tq.slugid, run_id int, wait interval DEFAULT '0', claim_for interval DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS tq.claim
-	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_reclaim_task_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, interval, interval, jsonb) IS 'extend the claim on a running run, by claim_for from now, or the claimTimeout, after a wait that ends with the run; the payload is left out';
 
 CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, result jsonb DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
@@ -428,13 +428,13 @@ COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolv
 CREATE FUNCTION tq.report_failed(
 	task_id tq.slugid, run_id int, error jsonb DEFAULT NULL, retry_delay interval DEFAULT NULL,
 	retries_left int DEFAULT NULL, error_message text DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_report_failed_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, interval, int, text, jsonb) IS 'resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
 
 CREATE FUNCTION tq.report_exception(
 	task_id tq.slugid, run_id int, reason text, error jsonb DEFAULT NULL, retry_delay interval DEFAULT NULL,
 	retries_left int DEFAULT NULL, error_message text DEFAULT NULL, credentials jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_report_exception_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, interval, int, text, jsonb) IS 'resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
 
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb

@@ -99,6 +99,9 @@ CREATE FUNCTION tq_internal.health_check(limits jsonb) RETURNS TABLE (rank int, 
 			'set shared_preload_libraries, restart' AS hint
 		FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
 		UNION ALL
+		SELECT 0, 'version', v.library = v.sql, format('library %s, SQL %s', v.library, v.sql), 'ALTER EXTENSION tq UPDATE'
+		FROM (SELECT tq_internal.library_version() AS library, (SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq') AS sql) AS v
+		UNION ALL
 		SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),
 			CASE WHEN pg_is_in_recovery() THEN 'it begins when this standby is promoted'
 				WHEN a.state = 'off' THEN 'tq.maintenance is off'

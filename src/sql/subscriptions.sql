@@ -131,7 +131,7 @@ CREATE FUNCTION tq.worker_channel(worker_group text, worker_id text) RETURNS tex
 COMMENT ON FUNCTION tq.worker_channel(text, text) IS 'the channel that is notified when a running run is taken from this worker: canceled, expired, timed out, removed or deleted';
 
 CREATE FUNCTION tq.messages(exchange text DEFAULT NULL, pattern text DEFAULT '#', after bigint DEFAULT 0, max int DEFAULT 1000) RETURNS SETOF tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_messages_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.messages(text, text, bigint, int) IS 'messages in the order of publication, after that id; go on after the last id seen';
 
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message

@@ -86,9 +86,9 @@ COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task 
 CREATE TABLE tq_internal.policy (
 	id int GENERATED ALWAYS AS IDENTITY (CYCLE) PRIMARY KEY,
 	policy jsonb NOT NULL,			-- sessions that store one at the same moment have a row each
-	creator regrole,				-- of the tasks, if it cancels groups, which needs the rights of that role; NULL: none, or credentials
 	retired xid8,					-- as of a queue
-	settled xid8
+	settled xid8,
+	creator regrole					-- of the tasks, if it cancels groups, which needs the rights of that role; NULL: none, or credentials
 );
 COMMENT ON TABLE tq_internal.policy IS 'policies of tasks, interned as they were given; deleted when no task has them';
 CREATE INDEX policy_value ON tq_internal.policy (policy);

@@ -645,8 +645,13 @@ COMMENT ON COLUMN tq.waiter_overview.since IS 'since when';
 COMMENT ON COLUMN tq.waiter_overview.application_name IS 'name that the client gave to the session';
 COMMENT ON COLUMN tq.waiter_overview.client_addr IS 'address of the client; NULL: a local one';
 
+CREATE FUNCTION tq_internal.library_version() RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_library_version' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.library_version() IS 'version of the library that the server has loaded (src/util/version.c)';
+
 CREATE VIEW tq.maintenance_overview AS
-	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
+	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed,
+		tq_internal.library_version() AS library_version, (SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq') AS sql_version
 	FROM tq_internal.maintenance_activity() a;
 COMMENT ON VIEW tq.maintenance_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
 COMMENT ON COLUMN tq.maintenance_overview.step IS 'a step of maintenance; turn: its cycles as a whole';
@@ -661,6 +666,8 @@ COMMENT ON COLUMN tq.maintenance_overview.failures IS 'how often the step has fa
 COMMENT ON COLUMN tq.maintenance_overview.failed_at IS 'when it failed last';
 COMMENT ON COLUMN tq.maintenance_overview.error IS 'the last error';
 COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is to try again later';
+COMMENT ON COLUMN tq.maintenance_overview.library_version IS 'version of the library that the server has loaded';
+COMMENT ON COLUMN tq.maintenance_overview.sql_version IS 'version of the extension in this database: where it is another, ALTER EXTENSION tq UPDATE is due';
 
 CREATE VIEW tq_internal.all_postponed_overview AS
 	SELECT COALESCE(t.task_id, c.task_id) AS task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error

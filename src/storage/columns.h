@@ -278,8 +278,8 @@
 	X(t, last_date_active, own, ) X(t, retired, own, ) X(t, settled, own, )   \
 	X(t, creator, own, )
 #define TQ_POLICY_COLUMNS(X, t)                                               \
-	X(t, id, own, ) X(t, policy, own, ) X(t, creator, own, )                  \
-	X(t, retired, own, ) X(t, settled, own, )
+	X(t, id, own, ) X(t, policy, own, )                                       \
+	X(t, retired, own, ) X(t, settled, own, ) X(t, creator, own, )
 #define TQ_MESSAGE_COLUMNS(X, t)                                              \
 	X(t, xid, own, ) X(t, seq, own, ) X(t, taken_until, own, )                \
 	X(t, due, own, ) X(t, worker, own, ) X(t, segment, own, ) X(t, records, own, )             \

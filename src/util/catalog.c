@@ -58,7 +58,7 @@ refuse_dropped(bool is_there)
  * Keeps the extension from being dropped until the end of the transaction.
  * Raises an error if it was dropped after the server looked up the function
  * that runs, even if it was created again since: that function belongs to the
- * extension that was dropped.
+ * extension that was dropped; and if its version is none that the library serves.
  */
 void
 tq_catalog_lock(void)
@@ -71,11 +71,14 @@ tq_catalog_lock(void)
 		refuse_dropped(false);
 	LockRelationOid(table, AccessShareLock);
 	tq_locked_table = table;
-	if (seen == SharedInvalidMessageCounter)
-		return;
-	now = find_locked_table();
-	if (now != table)
-		refuse_dropped(OidIsValid(now));
+	if (seen != SharedInvalidMessageCounter)
+	{
+		now = find_locked_table();
+		if (now != table)
+			refuse_dropped(OidIsValid(now));
+	}
+	if (!tq_version_checked)
+		tq_version_check();
 }
 
 /* Returns the owner of the table that this call has locked. */

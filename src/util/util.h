@@ -103,6 +103,14 @@ extern void tq_guc_define(void);
 
 extern void tq_connection_check(void);
 
+/* ---- version.c: versions of the library and of the SQL ---- */
+
+extern bool tq_version_checked; /* the library serves the SQL */
+
+extern char *tq_version_unserved(void);
+extern void tq_version_report(int level, const char *version);
+extern void tq_version_check(void);
+
 /* ---- clock.c: the time, and its text; no other file reads it ---- */
 
 extern int64 tq_clock_offset; /* us, which guc.c sets */

@@ -217,7 +217,7 @@ SELECT pg_temp.throws(format('SELECT tq.health(%L)', given), 'TQ400', '8.5 healt
 FROM (VALUES ('[]'), ('{"disc": "1 GB"}'), ('{"disk": "much"}'), ('{"failures": "few"}'), ('{"queues": []}'), ('{"queues": {"test/q": "long"}}')) AS t (given);
 SELECT is((SELECT count(*) FROM tq.health('{"lateness": null, "failures": 5, "queues": {"test/q": "1 day"}}')), (SELECT count(*) FROM tq.health()), '8.5 health: other thresholds');
 SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
-	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers cron policies failures disk wraparound', '8.5 health: its checks');
+	'version preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers cron policies failures disk wraparound', '8.5 health: its checks');
 SELECT is((SELECT count(*) FROM tq.health() WHERE ok IS NULL OR detail IS NULL OR (hint IS NULL) <> ok), 0::bigint, '8.5 health: a hint where it is not ok');
 SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5 health: nothing is pending for long');
 SET tq.clock_offset = '2 hours';

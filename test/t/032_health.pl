@@ -12,7 +12,7 @@ use Tq;
 my $node = new_node('health', 'max_worker_processes = 4', 'max_prepared_transactions = 5', 'autovacuum = off', 'log_statement = none');
 my $db = 'postgres';
 my $widest = 0;
-my @names = ('preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
+my @names = ('version', 'preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
 	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay', 'clock', 'listeners', 'workers', 'cron', 'policies',
 	'failures', 'disk', 'wraparound');
 

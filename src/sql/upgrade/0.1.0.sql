@@ -1,0 +1,135 @@
+\echo Use "ALTER EXTENSION tq UPDATE" to load this file. \quit
+
+-- ---------------------------------------------------------------------------
+-- From 0.1.0
+--
+-- What follows this part was made of the other files: functions are replaced, views
+-- made again.  Calls wait from here to the commit (src/util/catalog.c), so no
+-- statement rewrites a table or reads one of tasks as a whole.
+-- ---------------------------------------------------------------------------
+
+LOCK TABLE tq_internal.task IN ACCESS EXCLUSIVE MODE;
+
+-- ---- what went ----
+
+DROP FUNCTION tq.queue_counts(text), tq.status_row(tq.slugid);
+DO $$
+BEGIN
+	EXECUTE (SELECT 'DROP VIEW ' || pg_catalog.string_agg(c.oid::pg_catalog.regclass::pg_catalog.text, ', ')
+		FROM pg_catalog.pg_class c WHERE c.relnamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace) AND c.relkind = 'v');
+END
+$$;
+
+DROP FUNCTION tq.bind(text, text, text), tq.bucket(tq.slugid), tq.bucket_counts(), tq.buckets(), tq.buckets_settled(xid8),
+	tq.claim_lines(text, text, text, int, interval), tq.claim_lines(text[], text, text, int, interval, text),
+	tq.declare_worker(text, text, text, text, timestamptz), tq.fire_cron(text, timestamptz), tq.get_provisioner(text),
+	tq.get_queue_settings(text), tq.get_worker(text, text, text, text), tq.get_worker_type(text, text), tq.grant_queue(regrole, text, text),
+	tq.has_task(tq.slugid), tq.has_task_group(tq.slugid), tq.list_provisioners(text, int), tq.list_worker_types(text, text, int),
+	tq.list_workers(text, text, bool, text, int), tq.maintenance_activity(), tq.messages(bigint, int, text, text), tq.pause_cron(text),
+	tq.pending_tasks(text), tq.published_id(), tq.quarantine_worker(text, text, text, text, timestamptz, text),
+	tq.reclaim_task(tq.slugid, int, jsonb, interval), tq.report_completed(tq.slugid, int, jsonb, jsonb),
+	tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int, text), tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int, text),
+	tq.reset_queue_stats(), tq.resolve_lines(text, text, jsonb), tq.resume_cron(text), tq.run_cron_now(text), tq.satisfies(text[], text),
+	tq.set_buckets(int4multirange), tq.slugid_in_bucket(int), tq.start_maintenance(), tq.topic_match(text, text),
+	tq.unschedule_cron(text), tq.worker_removed(text, text, text, text, text);
+DROP PROCEDURE tq.install_cron_upkeep(text), tq.wait_for_task(tq.slugid, interval), tq.wait_for_task_group(tq.slugid, interval);
+DROP TYPE tq.provisioner_entry;
+
+-- ---- what is stored ----
+
+-- An aborted transaction takes numbers, too.
+ALTER SEQUENCE tq_internal.queue_id_seq CYCLE;
+ALTER SEQUENCE tq_internal.worker_id_seq CYCLE;
+ALTER SEQUENCE tq_internal.policy_id_seq CYCLE;
+
+-- Who has made a queue, a limit or a worker before is not known: it counts for none.
+ALTER TABLE tq_internal.queue ADD COLUMN creator text;
+ALTER TABLE tq_internal.queue_settings ADD COLUMN creator text;
+ALTER TABLE tq_internal.worker ADD COLUMN creator text;
+CREATE INDEX worker_creator ON tq_internal.worker (creator);
+
+-- Policies that cancel groups act as they did.
+ALTER TABLE tq_internal.policy ADD COLUMN creator regrole, DROP CONSTRAINT policy_policy_key;
+CREATE INDEX policy_value ON tq_internal.policy (policy);
+
+-- The queue of its first task, or, if that has expired, of another; of one that is
+-- sealed and empty, none, so that only those join it who may create in all queues.
+ALTER TABLE tq_internal.task_group ADD COLUMN queue int NOT NULL DEFAULT 0;
+UPDATE tq_internal.task_group g SET queue = t.queue FROM tq_internal.task t WHERE t.id = g.id;
+UPDATE tq_internal.task_group g SET queue = t.queue
+	FROM (SELECT DISTINCT ON (group_id) group_id, queue FROM tq_internal.task
+		WHERE group_id IN (SELECT id FROM tq_internal.task_group WHERE queue = 0) ORDER BY group_id, id) AS t
+	WHERE g.queue = 0 AND t.group_id = g.id;
+ALTER TABLE tq_internal.task_group ALTER COLUMN queue DROP DEFAULT;
+
+ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
+
+-- Jobs of pg_cron name the recurring task, which one of that name in all was.
+ALTER TABLE tq_internal.cron DROP CONSTRAINT cron_pkey, ADD PRIMARY KEY (name, role);
+
+ALTER TABLE tq_internal.scope_grant ADD COLUMN queues text NOT NULL DEFAULT '', ADD COLUMN access text NOT NULL DEFAULT '',
+	DROP CONSTRAINT scope_grant_pkey;
+ALTER TABLE tq_internal.scope_grant ADD PRIMARY KEY (role, scope, queues, access);
+
+CREATE TABLE tq_internal.foreign_dependency (
+	required bigint NOT NULL,
+	dependent bigint NOT NULL,
+	from_run smallint NOT NULL,
+	all_resolved boolean NOT NULL,
+	settled boolean NOT NULL,
+	PRIMARY KEY (required, dependent)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, all_resolved, from_run) WHERE NOT settled;
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.foreign_dependency', '');
+
+ALTER TYPE tq.progress ADD ATTRIBUTE blocked bool, ADD ATTRIBUTE blocked_by text[];
+CREATE TYPE tq_internal.drawn_task AS (
+	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz);
+CREATE TYPE tq_internal.drawn_run AS (
+	task bigint, run_id smallint, state smallint, reason smallint, claimable timestamptz, started timestamptz, resolved timestamptz, worker text);
+CREATE TYPE tq_internal.drawn_fault AS (
+	task_id text, name text, task_queue_id text, state smallint, reason smallint, runs int, resolved timestamptz, worker text, error text);
+CREATE TYPE tq_internal.root_cause AS (dependent bigint, required tq.slugid, name text, state text, is_final bool);
+CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
+
+-- ---- after the rest ----
+
+-- ---------------------------------------------------------------------------
+-- Grants that grant_queue() of 0.1.0 gave
+--
+-- They were scopes and no more.  A role that has all those of an access has what the
+-- access gives now, so that revoke_queue() takes it back.  queue:scheduler-id:*, which
+-- none gives any longer, stays.
+-- ---------------------------------------------------------------------------
+
+WITH old (access, scopes) AS (VALUES
+	('produce', '{queue:create-task:highest:%,queue:create-task:project:*,queue:scheduler-id:*,queue:schedule-task-in-queue:%,queue:schedule-cron-in-queue:%,
+		queue:status-in-queue:%,queue:get-task-in-queue:%,queue:pending-count:%}'::text[]),
+	('work', '{queue:claim-work:%,queue:claim-task:%,queue:worker-id:*,queue:reclaim-task-in-queue:%,queue:resolve-task-in-queue:%,
+		queue:create-artifact-in-queue:%,queue:status-in-queue:%,queue:get-task-in-queue:%,queue:pending-count:%,queue:declare-worker:%/}'),
+	('manage', '{queue:status-in-queue:%,queue:get-task-in-queue:%,queue:pending-count:%,queue:claimed-count:%,queue:pending-list:%,
+		queue:claimed-list:%,queue:get-task-queue:%,queue:get-worker-type:%,queue:list-workers:%,queue:get-worker:%/,
+		queue:schedule-task-in-queue:%,queue:rerun-task-in-queue:%,queue:reschedule-task-in-queue:%,queue:add-dependencies-in-queue:%,
+		queue:cancel-task-in-queue:%,queue:skip-task-in-queue:%,queue:delete-task-in-queue:%,queue:change-task-priority-in-queue:%,
+		queue:move-tasks:%,queue:dead-letters:%,queue:quarantine-worker:%/,queue:worker-removed:%/,queue:pause-queue:%,queue:set-queue:%}'),
+	('read', '{queue:status-in-queue:%,queue:get-task-in-queue:%,queue:pending-count:%,queue:claimed-count:%,queue:pending-list:%,
+		queue:claimed-list:%,queue:get-task-queue:%,queue:get-worker-type:%,queue:list-workers:%,queue:get-worker:%/}')
+), pattern (queues, below) AS (
+	SELECT q, CASE WHEN right(q, 1) = '*' THEN q ELSE q || '/*' END
+	FROM (SELECT DISTINCT substring(scope, '^queue:pending-count:(.*)$') FROM tq_internal.scope_grant) AS s (q)
+	WHERE q ~ '^([A-Za-z0-9_-]{0,38}|[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{0,38})[*]$|^[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{1,38}$'
+), found (role, queues, access, scopes) AS (
+	SELECT g.role, p.queues, o.access, o.scopes
+	FROM (SELECT role, array_agg(scope) AS scopes FROM tq_internal.scope_grant GROUP BY role) AS g, pattern p,
+		(SELECT access, pg_catalog.array_agg(s) AS scopes FROM old, unnest(scopes) AS s GROUP BY access) AS w (access, wanted),
+		LATERAL (SELECT w.access, ARRAY(SELECT replace(replace(s, '%/', p.below), '%', p.queues) FROM unnest(w.wanted) AS s)) AS o (access, scopes)
+	WHERE o.scopes <@ g.scopes
+), held AS (
+	SELECT * FROM found f WHERE access <> 'read'
+		OR NOT EXISTS (SELECT FROM found m WHERE m.role = f.role AND m.queues = f.queues AND m.access = 'manage')
+), given AS (
+	INSERT INTO tq_internal.scope_grant (role, scope, queues, access)
+		SELECT h.role, s, h.queues, h.access FROM held h, unnest(tq_internal.scopes_of_access(h.queues, h.access)) AS s
+)
+DELETE FROM tq_internal.scope_grant g USING held h
+	WHERE g.role = h.role AND g.access = '' AND g.scope = ANY (h.scopes) AND g.scope <> 'queue:scheduler-id:*';
