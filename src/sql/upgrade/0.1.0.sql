@@ -52,14 +52,12 @@ CREATE INDEX worker_creator ON tq_internal.worker (creator);
 ALTER TABLE tq_internal.policy ADD COLUMN creator regrole, DROP CONSTRAINT policy_policy_key;
 CREATE INDEX policy_value ON tq_internal.policy (policy);
 
--- The queue of its first task, or, if that has expired, of another; of one that is
--- sealed and empty, none, so that only those join it who may create in all queues.
+-- The queue of the task that it is named after, or of one of its tasks: which was first
+-- would be a read of all.  Of a group without tasks none, so that only those join it who
+-- may create in all queues.
 ALTER TABLE tq_internal.task_group ADD COLUMN queue int NOT NULL DEFAULT 0;
-UPDATE tq_internal.task_group g SET queue = t.queue FROM tq_internal.task t WHERE t.id = g.id;
-UPDATE tq_internal.task_group g SET queue = t.queue
-	FROM (SELECT DISTINCT ON (group_id) group_id, queue FROM tq_internal.task
-		WHERE group_id IN (SELECT id FROM tq_internal.task_group WHERE queue = 0) ORDER BY group_id, id) AS t
-	WHERE g.queue = 0 AND t.group_id = g.id;
+UPDATE tq_internal.task_group g SET queue = COALESCE((SELECT t.queue FROM tq_internal.task t WHERE t.id = g.id),
+	(SELECT t.queue FROM tq_internal.task t WHERE t.group_id = g.id ORDER BY t.group_id, t.task_id LIMIT 1), 0);
 ALTER TABLE tq_internal.task_group ALTER COLUMN queue DROP DEFAULT;
 
 ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
