@@ -22,9 +22,9 @@
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_session_worker);
-PG_FUNCTION_INFO_V1(tq_claim_work);
-PG_FUNCTION_INFO_V1(tq_claim_work_of_queues);
-PG_FUNCTION_INFO_V1(tq_claim_task);
+PG_FUNCTION_INFO_V1(tq_claim_work_0_2);
+PG_FUNCTION_INFO_V1(tq_claim_work_of_queues_0_2);
+PG_FUNCTION_INFO_V1(tq_claim_task_0_2);
 PG_FUNCTION_INFO_V1(tq_reclaim_task_0_2);
 PG_FUNCTION_INFO_V1(tq_report_completed);
 PG_FUNCTION_INFO_V1(tq_report_failed_0_2);
@@ -32,7 +32,7 @@ PG_FUNCTION_INFO_V1(tq_report_exception_0_2);
 PG_FUNCTION_INFO_V1(tq_defer_task);
 PG_FUNCTION_INFO_V1(tq_resolve);
 PG_FUNCTION_INFO_V1(tq_resolve_each);
-PG_FUNCTION_INFO_V1(tq_resolve_and_claim);
+PG_FUNCTION_INFO_V1(tq_resolve_and_claim_0_2);
 
 #define CLAIM_MAX 1000
 #define SESSION_NAME_MAX 128
@@ -344,7 +344,7 @@ end_claim(FunctionCallInfo fcinfo, const TqClaim *claims, int found)
  * (2.8)
  */
 Datum
-tq_claim_work(PG_FUNCTION_ARGS)
+tq_claim_work_0_2(PG_FUNCTION_ARGS)
 {
 	TqClaim *claims;
 	int found;
@@ -413,7 +413,7 @@ begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
  * patterns stand for too many queues.
  */
 Datum
-tq_claim_work_of_queues(PG_FUNCTION_ARGS)
+tq_claim_work_of_queues_0_2(PG_FUNCTION_ARGS)
 {
 	TqClaim *claims;
 	int found;
@@ -441,7 +441,7 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
  * interval, definition bool) -> one tq.claim, or none
  */
 Datum
-tq_claim_task(PG_FUNCTION_ARGS)
+tq_claim_task_0_2(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
@@ -881,7 +881,7 @@ put_claimed(FunctionCallInfo fcinfo, const TqClaim *claim)
  * that it has resolved stay locked, and other sessions do not see their ends.
  */
 Datum
-tq_resolve_and_claim(PG_FUNCTION_ARGS)
+tq_resolve_and_claim_0_2(PG_FUNCTION_ARGS)
 {
 	int n;
 	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
@@ -944,8 +944,8 @@ tq_resolve_and_claim(PG_FUNCTION_ARGS)
  * newline.  JSON is as it is, or x and the bytes of a jsonb value in hexadecimal.
  */
 
-PG_FUNCTION_INFO_V1(tq_claim_lines);
-PG_FUNCTION_INFO_V1(tq_claim_lines_of_queues);
+PG_FUNCTION_INFO_V1(tq_claim_lines_0_2);
+PG_FUNCTION_INFO_V1(tq_claim_lines_of_queues_0_2);
 PG_FUNCTION_INFO_V1(tq_resolve_lines);
 
 /* A value with as many bytes is returned, and the next claim begins another. */
@@ -1026,7 +1026,7 @@ put_claims(FunctionCallInfo fcinfo, const TqClaim *claims, int n)
  * claim_work() returns, as lines
  */
 Datum
-tq_claim_lines(PG_FUNCTION_ARGS)
+tq_claim_lines_0_2(PG_FUNCTION_ARGS)
 {
 	TqClaim *claims;
 	int found;
@@ -1045,7 +1045,7 @@ tq_claim_lines(PG_FUNCTION_ARGS)
  * lines
  */
 Datum
-tq_claim_lines_of_queues(PG_FUNCTION_ARGS)
+tq_claim_lines_of_queues_0_2(PG_FUNCTION_ARGS)
 {
 	TqClaim *claims;
 	int found;

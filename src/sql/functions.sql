@@ -368,28 +368,28 @@ CREATE FUNCTION tq.claim_work(
 	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.claim
-	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_claim_work_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval, interval, bool) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one; for claim_for, or the claimTimeout; with their definitions and statuses if definition is true';
 
 CREATE FUNCTION tq.claim_work(
 	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false, mode text DEFAULT 'strict')
 	RETURNS SETOF tq.queue_claim
-	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, interval, bool, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
 CREATE FUNCTION tq_internal.claim_lines(
 	task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF text
-	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_claim_lines_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.claim_lines(text, text, text, int, interval, interval, bool) IS 'claim_work() with the claims as lines of text, for routers';
 
 CREATE FUNCTION tq_internal.claim_lines(
 	task_queue_ids text[], worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1, wait interval DEFAULT '0',
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false, mode text DEFAULT 'strict')
 	RETURNS SETOF text
-	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.claim_lines(text[], text, text, int, interval, interval, bool, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
 
 -- The procedure ends transactions.
@@ -413,7 +413,7 @@ CREATE FUNCTION tq.claim_task(
 	task_id tq.slugid, run_id int, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL,
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.claim ROWS 1
-	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_claim_task_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text, interval, bool) IS 'claim this pending run; no row when the worker is quarantined; claim_for and definition as in claim_work()';
 
 CREATE FUNCTION tq.reclaim_task(
@@ -463,7 +463,7 @@ CREATE FUNCTION tq.resolve_and_claim(
 	reports jsonb, task_queue_id text, worker_group text DEFAULT NULL, worker_id text DEFAULT NULL, tasks int DEFAULT 1,
 	claim_for interval DEFAULT NULL, definition bool DEFAULT false)
 	RETURNS SETOF tq.worker_run
-	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim_0_2' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int, interval, bool) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';
 
 CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void

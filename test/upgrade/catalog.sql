@@ -54,7 +54,7 @@ WITH member AS MATERIALIZED (
 	FROM relation r, pg_extension e WHERE extname = 'tq' AND r.oid = ANY (e.extconfig)
 	UNION ALL
 	SELECT m.type, identity, 'function', concat_ws(' ', CASE WHEN prokind <> 'a' THEN pg_get_functiondef(p.oid)
-		ELSE (SELECT concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggsortop, format_type(aggtranstype, NULL), agginitval) FROM pg_aggregate WHERE aggfnoid = p.oid) END,
+		ELSE (SELECT concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggsortop::regoperator, format_type(aggtranstype, NULL), agginitval) FROM pg_aggregate WHERE aggfnoid = p.oid) END,
 		proparallel, procost, prorows)
 	FROM member m JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
 	UNION ALL

@@ -21,15 +21,16 @@ END
 $$;
 
 DROP FUNCTION tq.bind(text, text, text), tq.bucket(tq.slugid), tq.bucket_counts(), tq.buckets(), tq.buckets_settled(xid8),
+	tq.claim_task(tq.slugid, int, text, text), tq.claim_work(text, text, text, int, interval), tq.claim_work(text[], text, text, int, interval, text),
 	tq.claim_lines(text, text, text, int, interval), tq.claim_lines(text[], text, text, int, interval, text),
 	tq.declare_worker(text, text, text, text, timestamptz), tq.fire_cron(text, timestamptz), tq.get_provisioner(text),
 	tq.get_queue_settings(text), tq.get_worker(text, text, text, text), tq.get_worker_type(text, text), tq.grant_queue(regrole, text, text),
-	tq.has_task(tq.slugid), tq.has_task_group(tq.slugid), tq.list_provisioners(text, int), tq.list_worker_types(text, text, int),
+	tq.has_task(tq.slugid), tq.has_task_group(tq.slugid), tq.health(), tq.list_provisioners(text, int), tq.list_worker_types(text, text, int),
 	tq.list_workers(text, text, bool, text, int), tq.maintenance_activity(), tq.messages(bigint, int, text, text), tq.pause_cron(text),
 	tq.pending_tasks(text), tq.published_id(), tq.quarantine_worker(text, text, text, text, timestamptz, text),
 	tq.reclaim_task(tq.slugid, int, jsonb, interval), tq.report_completed(tq.slugid, int, jsonb, jsonb),
 	tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int, text), tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int, text),
-	tq.reset_queue_stats(), tq.resolve_lines(text, text, jsonb), tq.resume_cron(text), tq.run_cron_now(text), tq.satisfies(text[], text),
+	tq.reset_queue_stats(), tq.resolve_and_claim(jsonb, text, text, text, int), tq_internal.queue_counters(), tq.resolve_lines(text, text, jsonb), tq.resume_cron(text), tq.run_cron_now(text), tq.satisfies(text[], text),
 	tq.set_buckets(int4multirange), tq.slugid_in_bucket(int), tq.start_maintenance(), tq.topic_match(text, text),
 	tq.unschedule_cron(text), tq.worker_removed(text, text, text, text, text);
 DROP PROCEDURE tq.install_cron_upkeep(text), tq.wait_for_task(tq.slugid, interval), tq.wait_for_task_group(tq.slugid, interval);
@@ -72,6 +73,7 @@ ALTER TABLE tq_internal.scope_grant ADD PRIMARY KEY (role, scope, queues, access
 CREATE TABLE tq_internal.foreign_dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
+	queue int NOT NULL,
 	from_run smallint NOT NULL,
 	all_resolved boolean NOT NULL,
 	settled boolean NOT NULL,
@@ -80,6 +82,9 @@ CREATE TABLE tq_internal.foreign_dependency (
 CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, all_resolved, from_run) WHERE NOT settled;
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.foreign_dependency', '');
 
+ALTER TYPE tq.claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
+ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
+ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.progress ADD ATTRIBUTE blocked bool, ADD ATTRIBUTE blocked_by text[];
 CREATE TYPE tq_internal.drawn_task AS (
 	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz);
@@ -91,6 +96,13 @@ CREATE TYPE tq_internal.root_cause AS (dependent bigint, required tq.slugid, nam
 CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
 
 -- ---- after the rest ----
+
+CREATE OPERATOR pg_catalog.~~ (
+	LEFTARG = tq.slugid, RIGHTARG = text, FUNCTION = tq_internal.slugid_like,
+	NEGATOR = OPERATOR(pg_catalog.!~~), RESTRICT = likesel, JOIN = likejoinsel);
+CREATE OPERATOR pg_catalog.!~~ (
+	LEFTARG = tq.slugid, RIGHTARG = text, FUNCTION = tq_internal.slugid_not_like,
+	NEGATOR = OPERATOR(pg_catalog.~~), RESTRICT = nlikesel, JOIN = nlikejoinsel);
 
 -- ---------------------------------------------------------------------------
 -- Grants that grant_queue() of 0.1.0 gave
