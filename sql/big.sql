@@ -50,7 +50,7 @@ SELECT tq.enqueue('regress/bound', jsonb_build_object('t', repeat(E'\u0001', 270
 SELECT length(payload::text) FROM tq.claim_work('regress/bound', 'g', 'w');
 
 -- Deep JSON
-SELECT tq.enqueue('regress/w', ('{"a": ' || repeat('[', 2000) || repeat(']', 2000) || '}')::jsonb, task_id => pg_temp.id('deep'));
+SELECT tq.enqueue('regress/w', ('{"a": ' || repeat('[', 499) || repeat(']', 499) || '}')::jsonb, task_id => pg_temp.id('deep'));
 SELECT length(payload::text) FROM tq.claim_work('regress/w', 'g', 'w');
 SELECT code FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', ('{"a": ' || repeat('[', 100000) || repeat(']', 100000) || '}')::jsonb)$$);
 
