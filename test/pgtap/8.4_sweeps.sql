@@ -82,7 +82,9 @@ RESET tq.clock_offset;
 SELECT is((SELECT string_agg(step, ',' ORDER BY step) FROM tq.upkeep() WHERE step <> ALL ('{publish,deadline,total-timeout,run-timeout,pending-timeout,claim-expired,delayed,admit,reorder,cancel,settle,callback,postponed,retain,sweep,expired}')), NULL, '8.4 upkeep: no steps but those of the specification');
 
 -- worker info: 30 minutes after it expires, unless in quarantine; groups: 4.5
-SELECT pg_temp.claims('test/workers', 1, w) FROM unnest('{old,bad}'::text[]) AS w;
+SELECT pg_temp.create('before', '{"taskQueueId": "test/workers"}');
+SELECT is(pg_temp.claims('test/workers', 1, 'old'), 'before', '8.4 a worker claims');
+SELECT pg_temp.report('before', 'completed'), pg_temp.claims('test/workers', 1, 'bad');
 SELECT lives_ok($$SELECT tq.quarantine_worker('test/workers', 'wg', 'bad', now() + interval '3 days')$$, '8.4 a worker in quarantine');
 SELECT pg_temp.pass('26 hours');
 SELECT pg_temp.throws($$SELECT tq.get_worker('test/workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is deleted');
@@ -92,6 +94,7 @@ SELECT ok(pg_temp.near(tq.get_worker('test/workers', 'wg', 'old') ->> 'firstClai
 SELECT pg_temp.create('w', '{"taskQueueId": "test/workers"}');
 SELECT is(pg_temp.claims('test/workers', 1, 'bad'), '', '8.4 the other is still in quarantine');
 SELECT is(pg_temp.claims('test/workers', 1, 'old'), 'w', '8.4 the new one works');
+SELECT is(tq.get_worker('test/workers', 'wg', 'old') -> 'recentTasks', jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('w'), 'runId', 0)), '8.4 and shows nothing from before');
 RESET tq.clock_offset;
 
 -- more groups than one batch takes: all in one sweep

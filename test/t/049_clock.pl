@@ -118,16 +118,22 @@ sub generator
 }
 
 my %ends;
+my %seconds = ('-1 hour' => -3600, '0' => 0, '1 hour' => 3600, '1 day' => 86400);
 foreach my $run ([ still => ('0') x 7 ], [ leaps => '0', '1 hour', '0', '1 day', '-1 hour', '1 day', '0' ])
 {
 	my ($db, @offsets) = @$run;
 	my $random = generator();
 	my $round = 0;
+	my $last = '0';
 
 	begin($db);
 	foreach my $offset (@offsets)
 	{
+		my $worker = worker_in($node, $db);
+
 		set_clock($db, $offset) if $db eq 'leaps';
+		ok(wait_worker($node, $db, $worker), "$db: from $last to $offset: the maintenance worker starts again") if $seconds{$offset} < $seconds{$last};
+		$last = $offset;
 		create($db, $round++, $random);
 		work($db) for 1 .. 3;
 	}
