@@ -1,5 +1,6 @@
 # A full disk: what needs no new page goes on, the rest gets 53100 and leaves nothing
-# behind; health() says that writes fail; with room again all goes on by itself.
+# behind; health() says that writes fail; with room again all goes on by itself.  Also
+# numbers of names that are used up.
 #
 # The tables are on a small file system, which only the server sees: an ordinary user
 # may mount one in a name space of its own, where the kernel lets it.
@@ -76,6 +77,14 @@ is((eval { output($worker, $job); 1 }) // $worker->errstr, 1, 'the same session 
 is(output($worker, "SELECT tq.enqueue('p/new') IS NOT NULL"), 't', 'and so do producers');
 ok($node->poll_query_until($db, $published), 'all messages are published');
 ok($node->poll_query_until($db, q{SELECT ok FROM tq.health() WHERE name = 'steps'}), 'no step of maintenance fails any more');
+
+# ---- the numbers of names are used up: they begin again, without those in use ----
+
+output($operator, "SELECT setval('tq_internal.${_}_id_seq', 2147483647)") foreach qw(queue worker policy);
+is((eval { output($worker, $job); 1 }) // $worker->errstr, 1, 'a queue and a worker that are known go on');
+is(output($worker, q{SELECT count(tq.enqueue('p/other-' || n, policy => jsonb_build_object('claimTimeout', 100 + n))) FROM generate_series(1, 5) AS n}), 5, 'there are numbers for new queues and policies');
+is(output($worker, q{SELECT count(*) FROM generate_series(1, 5) AS n CROSS JOIN LATERAL tq.claim_work('p/other-' || n, 'g', 'new') AS c}), 5, 'and for new workers');
+is(output($operator, q{SELECT bool_and(id < 1000) FROM (SELECT id FROM tq_internal.queue UNION ALL SELECT id FROM tq_internal.worker UNION ALL SELECT id FROM tq_internal.policy) AS i}), 't', 'which are those that are free');
 is(violations($node, $db), '', 'tables are consistent');
 $_->disconnect foreach $worker, $operator;
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
