@@ -387,7 +387,8 @@ write_failures(TqTransitions *transitions)
 		failures[n++] = (TqFailure){.task = run->task,
 									.queue = task->queue,
 									.resolved = run->resolved,
-									.state = run->state};
+									.state = run->state,
+									.run_id = run->run_id};
 	}
 	tq_failures_insert(failures, n);
 }

@@ -229,7 +229,8 @@ CREATE TABLE tq_internal.failure (
 	resolved timestamptz NOT NULL,
 	task bigint PRIMARY KEY,
 	queue int NOT NULL,
-	state smallint NOT NULL			-- of the task: failed or exception
+	state smallint NOT NULL,		-- of the task: failed or exception
+	run_id smallint NOT NULL		-- its last run
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.failure IS 'one row per task that ended without success, until it is rerun or deleted';
 CREATE INDEX failure_resolved ON tq_internal.failure (resolved);

@@ -183,16 +183,6 @@ CREATE FUNCTION tq_internal.group_number(task_group_id tq.slugid) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_group_number' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_internal.group_number(tq.slugid) IS 'number of a group; NULL if it has no row';
 
-CREATE VIEW tq_internal.named_task AS
-	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id,
-		y.policy || CASE WHEN y.policy ?| '{uniqueKey,serialKey,concurrencyKey,fairnessKey}' THEN COALESCE(
-			(SELECT jsonb_object_agg(('{uniqueKey,serialKey,concurrencyKey,fairnessKey}'::text[])[k.kind + 1], k.key) FROM tq_internal.task_key k WHERE k.task = t.id), '{}')
-			ELSE '{}' END AS given_policy
-	FROM tq_internal.task t
-		JOIN tq_internal.queue q ON q.id = t.queue
-		LEFT JOIN tq_internal.policy y ON y.id = t.policy;
-COMMENT ON VIEW tq_internal.named_task IS 'definitions of tasks, with names in place of numbers';
-
 CREATE VIEW tq_internal.named_run AS
 	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result,
 		d.done, d.total
@@ -201,12 +191,6 @@ CREATE VIEW tq_internal.named_run AS
 		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run_detail d
 			WHERE r.has_detail AND d.task = r.task AND d.run_id = r.run_id OFFSET 0) AS d ON true;	-- not hashed
 COMMENT ON VIEW tq_internal.named_run IS 'claimed and resolved runs, with their details, and the names of their workers';
-
-CREATE VIEW tq_internal.claimable_run AS
-	SELECT p.*, COALESCE(d.attempt, p.run_id) AS attempt
-	FROM tq_internal.pending p
-		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id;
-COMMENT ON VIEW tq_internal.claimable_run IS 'pending runs that can be claimed, with their details';
 
 -- Running runs are found by their timers, because an index on the state of runs
 -- would keep the updates of runs from being HOT.  Each has one at every commit,
@@ -233,62 +217,75 @@ CREATE VIEW tq_internal.running_run AS
 	FROM tq_internal.claimed_run c JOIN tq_internal.named_run r ON r.task = c.task AND r.run_id = c.run_id;
 COMMENT ON VIEW tq_internal.running_run IS 'running runs, with their details, and the names of their workers';
 
--- Each task once, with its current run.  A state is a constant of each branch,
--- and names are looked up within it, so that a query for a state, a queue or a
--- task reads only what it needs of each branch.  The last run is not looked up by
--- LATERAL, so that a filter by worker or time comes first.
+-- Each task once, with its current run.  A state is a constant of each branch, and names
+-- are looked up within it, so that a query for a state, a queue or a task reads only what
+-- it needs of each branch.  The last run is not looked up by LATERAL, so that a filter by
+-- worker or time comes first; a failure says which it is.
+--
+-- To plan such a view takes longer than to find a task by it.  So inner joins are conditions
+-- of WHERE, because the planner copies the columns of each JOIN; what a query may not ask
+-- for is an outer join by a unique key, which the planner removes; and nothing is looked
+-- up by a subquery for each row, because its cost is estimated to be that of reading from
+-- disk, and PostgreSQL compiles queries of such a cost (jit_above_cost).
 CREATE VIEW tq_internal.current_task AS
-	SELECT t.*, 'unscheduled' AS state, (u.next_run - 1)::smallint AS run_id, NULL::smallint AS attempt,
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id, y.policy AS given_policy,
+		'unscheduled' AS state, (u.next_run - 1)::smallint AS run_id, NULL::smallint AS attempt,
 		NULL::smallint AS reason_created, NULL::smallint AS reason_resolved,
 		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
 		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
 		NULL::timestamptz AS taken_until, NULL::timestamptz AS resolved, NULL AS worker_group, NULL AS worker_id,
 		NULL::jsonb AS error, NULL::jsonb AS result, t.created AS since, NULL::float8 AS done
-	FROM tq_internal.unscheduled u JOIN tq_internal.named_task t ON t.id = u.task
-	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
-	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task
-	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
-	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.id = p.task
-	WHERE p.seq <> p.task
-	UNION ALL
-	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
-	FROM tq_internal.delayed p JOIN tq_internal.named_task t ON t.id = p.task
-		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
-	UNION ALL
-	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
-		r.worker_group, r.worker_id, r.error, r.result, r.started, r.done::float8 / nullif(r.total, 0)
-	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
-	WHERE r.state = 2 AND r.task IN (SELECT w.task FROM tq_internal.watched_task w)	-- not running_run, which begins with the timers
+	FROM tq_internal.unscheduled u, tq_internal.queue q, tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = u.task AND q.id = t.queue
 	UNION ALL
 	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
-		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
-	FROM tq_internal.failure f
-		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
-		JOIN tq_internal.task t ON t.id = f.task
-		LEFT JOIN tq_internal.policy y ON y.id = t.policy
-		JOIN tq_internal.named_run r ON r.task = f.task
-	WHERE f.state = 4 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+		'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.pending p LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id, tq_internal.queue q,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task AND q.id = t.queue
 	UNION ALL
 	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
-		'exception', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
-	FROM tq_internal.failure f
-		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
-		JOIN tq_internal.task t ON t.id = f.task
-		LEFT JOIN tq_internal.policy y ON y.id = t.policy
-		JOIN tq_internal.named_run r ON r.task = f.task
-	WHERE f.state = 5 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+		'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.pending p LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id, tq_internal.queue q,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = p.task AND p.seq <> p.task AND q.id = t.queue
 	UNION ALL
-	SELECT t.*, 'completed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, r.resolved, NULL
-	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
-	WHERE r.state = 3 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
-		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)
-		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task)
-		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = r.task);
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.delayed p LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id, tq_internal.queue q,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = p.task AND q.id = t.queue
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'running', r.run_id, COALESCE(d.attempt, r.run_id), r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
+		w.worker_group, w.worker_id, d.error, d.result, r.started, d.done::float8 / nullif(d.total, 0)
+	FROM tq_internal.queue q, tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = r.task AND q.id = t.queue AND r.state = 2
+		AND r.task IN (SELECT w.task FROM tq_internal.watched_task w)	-- not running_run, which begins with the timers
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'failed', r.run_id, COALESCE(d.attempt, r.run_id), r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		w.worker_group, w.worker_id, d.error, d.result, f.resolved, NULL
+	FROM tq_internal.failure f, tq_internal.queue q, tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = f.task AND q.id = f.queue AND r.task = f.task AND r.run_id = f.run_id AND f.state = 4	-- not t.queue, so that the index by queue serves
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'exception', r.run_id, COALESCE(d.attempt, r.run_id), r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		w.worker_group, w.worker_id, d.error, d.result, f.resolved, NULL
+	FROM tq_internal.failure f, tq_internal.queue q, tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = f.task AND q.id = f.queue AND r.task = f.task AND r.run_id = f.run_id AND f.state = 5	-- not t.queue, so that the index by queue serves
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'completed', r.run_id, COALESCE(d.attempt, r.run_id), r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		w.worker_group, w.worker_id, d.error, d.result, r.resolved, NULL
+	FROM tq_internal.queue q, tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id,
+		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
+	WHERE t.id = r.task AND q.id = t.queue AND r.state = 3
+		AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+		AND NOT EXISTS (SELECT FROM (SELECT task FROM tq_internal.pending WHERE seq <> task UNION ALL SELECT task FROM tq_internal.delayed UNION ALL SELECT task FROM tq_internal.unscheduled) AS n WHERE n.task = r.task);
 COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
 
 CREATE VIEW tq_internal.all_task_overview AS
@@ -328,7 +325,11 @@ CREATE VIEW tq_internal.all_task_details AS
 		c.worker_group, c.worker_id, c.scheduled, c.visible_at, c.started, c.taken_until, c.resolved,
 		c.created, nullif(COALESCE(c.effective_deadline, c.deadline), 'infinity') AS deadline, nullif(c.expires, 'infinity') AS expires,
 		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
-		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
+		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra,
+		c.given_policy || CASE WHEN c.given_policy ?| '{uniqueKey,serialKey,concurrencyKey,fairnessKey}' THEN COALESCE(
+			(SELECT jsonb_object_agg(('{uniqueKey,serialKey,concurrencyKey,fairnessKey}'::text[])[k.kind + 1], k.key) FROM tq_internal.task_key k WHERE k.task = c.id), '{}')
+			ELSE '{}' END AS policy,
+		c.payload, c.error, c.result
 	FROM tq_internal.current_task c;
 CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
 	SELECT o.task_id, CASE WHEN s.in_full THEN o.name END AS name, o.task_queue_id,
@@ -391,14 +392,15 @@ COMMENT ON VIEW tq_internal.retried_run IS 'pending and running runs by which a 
 CREATE VIEW tq_internal.all_failure_overview AS
 	SELECT f.resolved, t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
 		tq_internal.state_name(f.state) AS state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
-		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error, f.retrying
-	FROM (SELECT f.resolved, f.task, f.queue, f.state, 32767::smallint AS next_run, false AS retrying FROM tq_internal.failure f
-			UNION ALL SELECT l.resolved, x.task, x.queue, l.state, x.run_id, true
-			FROM tq_internal.retried_run x CROSS JOIN LATERAL (SELECT l.resolved, l.state FROM tq_internal.run l
-				WHERE l.task = x.task AND l.run_id < x.run_id ORDER BY l.run_id DESC LIMIT 1) AS l) AS f
-		JOIN tq_internal.task t ON t.id = f.task
-		JOIN tq_internal.queue q ON q.id = f.queue
-		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task AND r.run_id < f.next_run ORDER BY r.run_id DESC LIMIT 1) AS r;
+		(r.run_id + 1)::int AS runs, w.worker_group || '/' || w.worker_id AS worker, d.error, f.retrying
+	FROM (SELECT f.resolved, f.task, f.queue, f.state, f.run_id, false AS retrying FROM tq_internal.failure f
+			UNION ALL SELECT l.resolved, x.task, x.queue, l.state, l.run_id, true
+			FROM tq_internal.retried_run x CROSS JOIN LATERAL (SELECT l.resolved, l.state, l.run_id FROM tq_internal.run l
+				WHERE l.task = x.task AND l.run_id < x.run_id ORDER BY l.run_id DESC LIMIT 1) AS l) AS f,
+		tq_internal.task t, tq_internal.queue q,
+		tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker
+			LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+	WHERE t.id = f.task AND q.id = f.queue AND r.task = f.task AND r.run_id = f.run_id;
 CREATE VIEW tq_internal.visible_failure_overview WITH (security_barrier) AS
 	SELECT o.resolved, o.task_id, CASE WHEN o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) THEN o.name END AS name,
 		o.task_queue_id, o.state, o.reason, o.runs, o.worker, o.error, o.retrying
@@ -489,7 +491,7 @@ CREATE VIEW tq_internal.all_dependency_overview AS
 		COALESCE(f.state = 'completed' OR (t.all_resolved AND f.state IN ('failed', 'exception'))
 			OR (f.state IN ('failed', 'exception') AND y.policy IS NOT NULL AND tq_internal.is_tolerated(y.policy, f.reason_resolved)), false) AS met
 	FROM tq_internal.task t
-		CROSS JOIN LATERAL unnest(t.dependencies) AS d (required_task_id)
+		CROSS JOIN LATERAL (SELECT unnest(t.dependencies) AS required_task_id LIMIT cardinality(t.dependencies)) AS d	-- as in watched_task
 		LEFT JOIN tq_internal.task r ON r.task_id = d.required_task_id
 		LEFT JOIN tq_internal.policy y ON y.id = r.policy
 		LEFT JOIN LATERAL (SELECT 'unscheduled' AS state, NULL::smallint AS reason_resolved FROM tq_internal.unscheduled u WHERE u.task = r.id
@@ -710,7 +712,7 @@ CREATE VIEW tq_internal.all_cron_overview AS
 	FROM tq_internal.cron c
 		LEFT JOIN tq_internal.cron_faults() f ON f.name = c.name AND f.role = c.role
 		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
-		LEFT JOIN LATERAL (SELECT o.state FROM tq_internal.all_task_overview o WHERE o.task_id = c.last_task) t ON true;
+		LEFT JOIN LATERAL (SELECT o.state FROM tq_internal.all_task_overview o WHERE o.task_id = c.last_task OFFSET 0) t ON true;	-- not hashed
 CREATE VIEW tq_internal.visible_cron_overview AS
 	SELECT o.* FROM tq_internal.all_cron_overview o WHERE tq_internal.is_own(o.owner);
 SELECT tq_internal.make_rows('cron_overview', false);

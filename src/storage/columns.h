@@ -178,7 +178,8 @@
 	X(t, resolved, time, resolved)                                            \
 	X(t, task, int64, task)                                                   \
 	X(t, queue, int32, queue)                                                 \
-	X(t, state, int16, state)
+	X(t, state, int16, state)                                                 \
+	X(t, run_id, int16, run_id)
 #define TQ_ARTIFACT_COLUMNS(X, t)                                             \
 	X(t, task, int64, task)                                                   \
 	X(t, expires, time, expires)                                              \

@@ -861,6 +861,7 @@ typedef struct TqFailure
 	int32 queue;
 	TimestampTz resolved;
 	TqState state; /* failed or exception */
+	int run_id;    /* the last */
 } TqFailure;
 
 extern void tq_failures_insert(const TqFailure *failures, int n);

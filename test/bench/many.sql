@@ -64,8 +64,8 @@ BEGIN
 		FROM drawn AS d WHERE d.state IN ('completed', 'failed', 'exception') ORDER BY d.i;
 	INSERT INTO tq_internal.run_detail (task, visible_at, worker, run_id, attempt, lost_retries_left, retry_delay, error)
 		SELECT d.id, d.created, 0, 0, 0, -1, -1, '{"message": "exit status 1"}' FROM drawn AS d WHERE d.state = 'failed' ORDER BY d.i;
-	INSERT INTO tq_internal.failure (resolved, task, queue, state)
-		SELECT d.created + interval '1 s', d.id, d.queue, CASE d.state WHEN 'failed' THEN 4 ELSE 5 END
+	INSERT INTO tq_internal.failure (resolved, task, queue, state, run_id)
+		SELECT d.created + interval '1 s', d.id, d.queue, CASE d.state WHEN 'failed' THEN 4 ELSE 5 END, 0
 		FROM drawn AS d WHERE d.state IN ('failed', 'exception') ORDER BY d.i;
 	INSERT INTO tq_internal.dead_letter (task_id, task, queue, failed_at, seq, reason, error, definition, runs)
 		SELECT tq.stable_slugid('many task ' || d.i), d.id, d.queue, d.created + interval '1 s', d.id, 2, '{"message": "exit status 1"}',

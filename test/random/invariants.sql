@@ -103,10 +103,10 @@ SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priori
 -- failures, and the view of all tasks
 UNION ALL
 SELECT 'a failure is missing or wrong', coalesce(e.task, f.task), coalesce(e.state, f.state)::text
-	FROM (SELECT l.task, l.state, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task
+	FROM (SELECT l.task, l.state, t.queue, l.run_id FROM last_run l JOIN tq_internal.task t ON t.id = l.task
 			WHERE l.state IN (4, 5) AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)) AS e
 		FULL JOIN tq_internal.failure f ON f.task = e.task
-	WHERE e.state IS DISTINCT FROM f.state OR e.queue IS DISTINCT FROM f.queue OR f.task IS NULL
+	WHERE e.state IS DISTINCT FROM f.state OR e.queue IS DISTINCT FROM f.queue OR e.run_id IS DISTINCT FROM f.run_id OR f.task IS NULL
 UNION ALL
 SELECT 'current_task differs from the tables', coalesce(e.task, c.id), coalesce(c.state, 'none') || ' instead of ' || coalesce(e.state, 'none')
 	FROM (SELECT t.id AS task, CASE WHEN u.task IS NOT NULL THEN 'unscheduled' ELSE tq_internal.state_name(l.state) END AS state, l.run_id
