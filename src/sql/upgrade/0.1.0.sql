@@ -5,7 +5,7 @@
 --
 -- What follows this part was made of the other files: functions are replaced, views
 -- made again.  Calls wait from here to the commit (src/util/catalog.c), so no
--- statement rewrites a table or reads one of tasks as a whole.
+-- statement rewrites a table or reads that of tasks as a whole.
 -- ---------------------------------------------------------------------------
 
 LOCK TABLE tq_internal.task IN ACCESS EXCLUSIVE MODE;
@@ -60,6 +60,12 @@ ALTER TABLE tq_internal.task_group ADD COLUMN queue int NOT NULL DEFAULT 0;
 UPDATE tq_internal.task_group g SET queue = COALESCE((SELECT t.queue FROM tq_internal.task t WHERE t.id = g.id),
 	(SELECT t.queue FROM tq_internal.task t WHERE t.group_id = g.id ORDER BY t.group_id, t.task_id LIMIT 1), 0);
 ALTER TABLE tq_internal.task_group ALTER COLUMN queue DROP DEFAULT;
+
+ALTER TABLE tq_internal.failure ADD COLUMN run_id smallint NOT NULL DEFAULT 0;
+UPDATE tq_internal.failure f SET run_id = r.run_id
+	FROM (SELECT g.task, (SELECT max(x.run_id) FROM tq_internal.run x WHERE x.task = g.task) AS run_id FROM tq_internal.failure g) AS r
+	WHERE r.task = f.task AND r.run_id > 0;
+ALTER TABLE tq_internal.failure ALTER COLUMN run_id DROP DEFAULT;
 
 ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
 
