@@ -56,6 +56,7 @@ extern void tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
 pg_noreturn extern void tq_error_null(const char *name);
 pg_noreturn extern void tq_error_null_element(const char *name, int element);
 
+extern void tq_begin_rows(FunctionCallInfo fcinfo);
 extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
 extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,

@@ -349,7 +349,7 @@ tq_claim_work_0_2(PG_FUNCTION_ARGS)
 	TqClaim *claims;
 	int found;
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	claims = begin_claim(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
@@ -418,7 +418,7 @@ tq_claim_work_of_queues_0_2(PG_FUNCTION_ARGS)
 	TqClaim *claims;
 	int found;
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	claims = begin_claim_of_queues(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 	{
@@ -453,7 +453,7 @@ tq_claim_task_0_2(PG_FUNCTION_ARGS)
 	Datum values[CLAIM_COLUMNS_ALL];
 	bool nulls[CLAIM_COLUMNS_ALL];
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	tq_call_begin(false);
 	if (tq_claim_one(task_id, run_id, &ask, tq_clock_now(), &claim))
 	{
@@ -813,7 +813,7 @@ tq_resolve(PG_FUNCTION_ARGS)
 	TqReport *reports;
 	int n;
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	tq_call_begin_idle();
 	reports = read_reports(fcinfo, &n);
 	resolve_runs(fcinfo, 2, reports, n);
@@ -836,7 +836,7 @@ tq_resolve_each(PG_FUNCTION_ARGS)
 	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
 										&n);
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	tq_call_begin_idle();
 	resolve_all(fcinfo, reports, n);
 	put_outcomes(fcinfo, reports, n);
@@ -895,7 +895,7 @@ tq_resolve_and_claim_0_2(PG_FUNCTION_ARGS)
 	TqClaim *claims;
 	int found;
 
-	InitMaterializedSRF(fcinfo, 0);
+	tq_begin_rows(fcinfo);
 	tq_call_begin(false);
 	tq_require_claim("claim-work", queue, NULL, ask.worker_group,
 					 ask.worker_id);
@@ -1031,7 +1031,7 @@ tq_claim_lines_0_2(PG_FUNCTION_ARGS)
 	TqClaim *claims;
 	int found;
 
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	tq_begin_rows(fcinfo);
 	claims = begin_claim(fcinfo, &found);
 	put_claims(fcinfo, claims, found);
 	end_claim(fcinfo, claims, found);
@@ -1050,7 +1050,7 @@ tq_claim_lines_of_queues_0_2(PG_FUNCTION_ARGS)
 	TqClaim *claims;
 	int found;
 
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	tq_begin_rows(fcinfo);
 	claims = begin_claim_of_queues(fcinfo, &found);
 	put_claims(fcinfo, claims, found);
 	end_claim(fcinfo, claims, found);
