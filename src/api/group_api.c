@@ -21,6 +21,7 @@ PG_FUNCTION_INFO_V1(tq_retry_task_group);
 PG_FUNCTION_INFO_V1(tq_group_progress);
 PG_FUNCTION_INFO_V1(tq_group_progress_shown);
 PG_FUNCTION_INFO_V1(tq_sql_group_to_list);
+PG_FUNCTION_INFO_V1(tq_sql_group_to_name);
 PG_FUNCTION_INFO_V1(tq_sql_group_outcome);
 
 /*
@@ -335,6 +336,22 @@ tq_sql_group_to_list(PG_FUNCTION_ARGS)
 	tq_group_get(slug, &group);
 	tq_spi_end_part();
 	PG_RETURN_INT64(group.id);
+}
+
+/*
+ * group_to_name(task_group_id slugid) -> bigint: the number of a group that the
+ * caller may seal, and so name; it has a row then
+ */
+Datum
+tq_sql_group_to_name(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	int64 number;
+
+	tq_spi_begin_part();
+	number = tq_group_to_name(slug);
+	tq_spi_end_part();
+	PG_RETURN_INT64(number);
 }
 
 /* group_outcome(task_group_id slugid) -> text, NULL while tasks are unresolved */

@@ -230,6 +230,23 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 							tq_group_message_json(group));
 }
 
+/*
+ * Returns the number of a group that the caller may seal, and so name; its row
+ * is inserted if it has none, under the lock of a join.
+ */
+int64
+tq_group_to_name(const TqSlug *slug)
+{
+	TqGroup found;
+	TqGroup group;
+
+	get_to_seal(slug, &found);
+	tq_group_lock(slug, false);
+	get_to_seal(slug, &found);
+	(void) materialize(slug, &found, false, &group);
+	return group.id;
+}
+
 /* ---- cancel ---- */
 
 /*

@@ -102,6 +102,7 @@ extern bool tq_group_is_canceled_by(const TqTask *task);
 extern void tq_groups_check_own(const TqTaskDefinition *const *tasks, int n);
 extern void tq_group_check_size(const TqNamedTask *joined);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group);
+extern int64 tq_group_to_name(const TqSlug *slug);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 
 /* ---- pending_run.c: makes runs pending: at once or later ---- */

@@ -288,6 +288,25 @@ CREATE FUNCTION tq.list_task_group(task_group_id tq.slugid, after tq.slugid DEFA
 	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a group, by task id; go on after the last id seen';
 
+CREATE FUNCTION tq_internal.group_to_name(task_group_id tq.slugid) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_sql_group_to_name' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.group_to_name(tq.slugid) IS 'number of a group that exists and that the caller may seal, whose row is inserted if it has none; raises TQ400, TQ403 or TQ404';
+
+CREATE FUNCTION tq.name_task_group(task_group_id tq.slugid, name text) RETURNS void
+	LANGUAGE tq_operate AS $$
+DECLARE
+	number bigint;
+BEGIN
+	IF length(name) NOT BETWEEN 1 AND 255 THEN
+		RAISE EXCEPTION 'invalid length of name'
+			USING ERRCODE = 'TQ400', DETAIL = format('It has %s characters.', length(name)), HINT = 'Give 1 to 255 characters, or NULL for no name.';
+	END IF;
+	number := tq_internal.group_to_name(task_group_id);
+	UPDATE tq_internal.task_group g SET name = name_task_group.name WHERE g.id = number;
+END
+$$;
+COMMENT ON FUNCTION tq.name_task_group(tq.slugid, text) IS 'give a group a name, which views and pictures show beside its id; NULL: none';
+
 CREATE FUNCTION tq.seal_task_group(task_group_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'seal a group permanently, so that no more tasks can be created in it';

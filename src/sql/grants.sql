@@ -71,7 +71,7 @@ GRANT SELECT ON tq_internal.all_task_overview, tq_internal.all_group_overview, t
 	tq_internal.all_binding_overview, tq_internal.all_subscription_overview TO tq_admin, tq_reader, pg_monitor;
 GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
 GRANT EXECUTE ON FUNCTION	-- those that views of all rows call
-	tq_internal.maintenance_activity(), tq_internal.library_version(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.worker_activity(int), tq_internal.clock_now(),
+	tq_internal.maintenance_activity(), tq_internal.library_version(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.group_is_blocked(bigint, tq.slugid), tq_internal.waiters(), tq_internal.worker_activity(int), tq_internal.clock_now(),
 	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),
 	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.cron_jobs(), tq_internal.cron_faults(), tq_internal.cron_time_zone(), tq_internal.shorten(text, int),
 	tq_internal.exchange_name(int) TO tq_admin, tq_reader, pg_monitor;

@@ -38,7 +38,7 @@ COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, tq_internal.drawn_task[], 
 	'runs by worker and time, as an SVG';
 
 CREATE FUNCTION tq_internal.draw_report(
-	task_group_id text, max_nodes int, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
+	title text, max_nodes int, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
 	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[], now timestamptz) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_report' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, text, tq_internal.drawn_task[], bigint[],
@@ -175,7 +175,7 @@ $$;
 COMMENT ON FUNCTION tq_internal.drawn_faults(tq_internal.drawn_task[]) IS 'the last failures of these tasks, with the first 1,000 characters of their errors';
 
 -- Tasks of other groups may still run; then what waits for them is not blocked.
-CREATE FUNCTION tq_internal.drawn_outcome(group_number bigint, task_group_id tq.slugid, tasks tq_internal.drawn_task[]) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.drawn_block(group_number bigint, task_group_id tq.slugid, tasks tq_internal.drawn_task[]) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	block tq_internal.block;
 BEGIN
@@ -183,10 +183,19 @@ BEGIN
 		block := tq_internal.block_of_group(group_number, task_group_id);
 	END IF;
 	RETURN CASE WHEN block.blocked THEN concat_ws(' by ', 'blocked', nullif(array_to_string(block.blocked_by, ', '), ''))
-		ELSE tq_internal.group_outcome(task_group_id) END;
+		ELSE 'blocked or not is ' || array_to_string(block.blocked_by, ', ') END;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.drawn_outcome(bigint, tq.slugid, tq_internal.drawn_task[]) IS 'outcome of a group, or what blocks it; NULL while it may go on';
+COMMENT ON FUNCTION tq_internal.drawn_block(bigint, tq.slugid, tq_internal.drawn_task[]) IS 'that a group is blocked, and by what; NULL: it is not';
+
+CREATE FUNCTION tq_internal.drawn_title(task_group_id tq.slugid, remark text DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN concat_ws(', ', concat_ws(' ', task_group_id, left((SELECT coalesce(g.name, t.metadata ->> 'name')
+		FROM tq_internal.task_group g LEFT JOIN tq_internal.task t ON t.task_id = g.task_group_id
+		WHERE g.task_group_id = drawn_title.task_group_id), 100)), remark);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.drawn_title(tq.slugid, text) IS 'id and name of a group, and a remark';
 
 -- ---- the functions ----
 --
@@ -197,9 +206,10 @@ CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200
 DECLARE
 	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
 	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
-	RETURN QUERY SELECT string_to_table(tq_internal.draw_tree(task_group_id::text, max,
-		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id)), E'\n');
+	RETURN QUERY SELECT string_to_table(tq_internal.draw_tree(tq_internal.drawn_title(task_group_id, tq_internal.drawn_block(number, task_group_id, tasks)), max,
+		tasks, tq_internal.drawn_dependencies(number, task_group_id)), E'\n');
 END
 $$;
 COMMENT ON FUNCTION tq.group_tree(tq.slugid, int) IS 'a task group as lines for a terminal: each task below the last that it depends on, with its state';
@@ -209,9 +219,10 @@ CREATE FUNCTION tq.group_dot(task_group_id tq.slugid, max_nodes int DEFAULT 200)
 DECLARE
 	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
 	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
-	RETURN tq_internal.draw_dot(task_group_id::text, max,
-		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id));
+	RETURN tq_internal.draw_dot(tq_internal.drawn_title(task_group_id, tq_internal.drawn_block(number, task_group_id, tasks)), max,
+		tasks, tq_internal.drawn_dependencies(number, task_group_id));
 END
 $$;
 COMMENT ON FUNCTION tq.group_dot(tq.slugid, int) IS 'the graph of a task group for Graphviz';
@@ -221,9 +232,10 @@ CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 
 DECLARE
 	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
 	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
-	RETURN tq_internal.draw_mermaid(task_group_id::text, max,
-		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id));
+	RETURN tq_internal.draw_mermaid(tq_internal.drawn_title(task_group_id, tq_internal.drawn_block(number, task_group_id, tasks)), max,
+		tasks, tq_internal.drawn_dependencies(number, task_group_id));
 END
 $$;
 COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
@@ -234,7 +246,7 @@ DECLARE
 	max int := tq_internal.arg_int(max_rows, 'max_rows', 1, 1000);
 	number bigint := tq_internal.group_to_list(task_group_id);
 BEGIN
-	RETURN tq_internal.draw_gantt('task group ' || task_group_id, max,
+	RETURN tq_internal.draw_gantt('task group ' || tq_internal.drawn_title(task_group_id), max,
 		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id),
 		tq_internal.drawn_runs(number, task_group_id), tq_internal.clock_now());
 END
@@ -248,8 +260,8 @@ DECLARE
 	number bigint := tq_internal.group_to_list(task_group_id);
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 BEGIN
-	RETURN tq_internal.draw_report(task_group_id::text, max,
-		(SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number), tq_internal.drawn_outcome(number, task_group_id, tasks),
+	RETURN tq_internal.draw_report(tq_internal.drawn_title(task_group_id), max, (SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number),
+		coalesce(tq_internal.drawn_block(number, task_group_id, tasks), tq_internal.group_outcome(task_group_id)),
 		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks),
 		tq_internal.clock_now());
 END

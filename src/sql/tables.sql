@@ -79,7 +79,8 @@ CREATE TABLE tq_internal.task_group (
 	scheduler_id text,				-- NULL: '-'
 	expires timestamptz NOT NULL,
 	sealed timestamptz,
-	queue int NOT NULL				-- of its first task: whose producers may join it
+	queue int NOT NULL,				-- of its first task: whose producers may join it
+	name text						-- for people; NULL: none was given
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
 

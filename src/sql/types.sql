@@ -238,7 +238,7 @@ COMMENT ON COLUMN tq.progress.first_created IS 'when its first task was created'
 COMMENT ON COLUMN tq.progress.last_resolved IS 'when its last task was resolved';
 COMMENT ON COLUMN tq.progress.done IS 'share of its tasks that is done, from 0 to 1: the resolved ones, and of the running ones what report_progress() has reported';
 COMMENT ON COLUMN tq.progress.blocked IS 'whether nothing of it runs, is pending or delayed, and what is unscheduled can never start unless a task is run again or scheduled by hand; NULL: too many tasks to find out';
-COMMENT ON COLUMN tq.progress.blocked_by IS 'tasks that block it, which failed or were deleted: up to ten that the caller may see; NULL: it is not blocked';
+COMMENT ON COLUMN tq.progress.blocked_by IS 'tasks that block it, which failed or were deleted: up to ten that the caller may see; if blocked is NULL, why; NULL: it is not blocked';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';

@@ -439,8 +439,18 @@ COMMENT ON COLUMN tq.dead_letter_overview.reason IS 'why the last run was resolv
 COMMENT ON COLUMN tq.dead_letter_overview.runs IS 'how many runs the task had';
 COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker reported';
 
+CREATE FUNCTION tq_internal.group_is_blocked(group_number bigint, task_group_id tq.slugid) RETURNS bool LANGUAGE tq_read STABLE AS $$
+BEGIN
+	RETURN (tq_internal.block_of_group(group_number, task_group_id, 1000)).blocked;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.group_is_blocked(bigint, tq.slugid) IS 'whether a group that only waits is blocked, for a view of many groups; NULL: more than 1,000 tasks wait';
+
+-- What is blocked is looked for in groups that only wait, and only if the column is read.
 CREATE VIEW tq_internal.all_group_overview AS
-	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
+	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id)) AS name, p.outcome,
+		CASE WHEN p.unscheduled > 0 AND p.delayed + p.pending + p.running = 0 THEN tq_internal.group_is_blocked(g.id, g.task_group_id) ELSE false END AS blocked,
+		p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
 		p.first_created, p.last_resolved, g.sealed
 	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
 CREATE VIEW tq_internal.visible_group_overview AS
@@ -452,7 +462,9 @@ SELECT tq_internal.make_rows('group_overview', false);
 CREATE VIEW tq.group_overview AS SELECT * FROM tq_internal.visible_group_overview();
 COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
 COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
+COMMENT ON COLUMN tq.group_overview.name IS 'name that name_task_group() gave it, else that of the task that it is named after; NULL: none';
 COMMENT ON COLUMN tq.group_overview.outcome IS 'outcome of the group, as in group_progress()';
+COMMENT ON COLUMN tq.group_overview.blocked IS 'whether nothing of it runs, is pending or delayed, and what is unscheduled can never start; NULL: more than 1,000 tasks are unscheduled, ask group_progress(), which also says what blocks it';
 COMMENT ON COLUMN tq.group_overview.tasks IS 'tasks of the group';
 COMMENT ON COLUMN tq.group_overview.unscheduled IS 'tasks that wait for others, or for schedule_task()';
 COMMENT ON COLUMN tq.group_overview.delayed IS 'pending tasks that are delayed';
@@ -466,15 +478,17 @@ COMMENT ON COLUMN tq.group_overview.last_resolved IS 'when the last task was res
 COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: tasks can join it';
 
 CREATE VIEW tq_internal.all_callback_overview AS
-	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
+	SELECT c.task_group_id, g.name AS group_name, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
 		pg_get_userbyid(c.role)::text AS role, c.client, c.registered, p.failures, p.due AS next_attempt, p.error
-	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
+	FROM tq_internal.group_callback c LEFT JOIN tq_internal.task_group g ON g.task_group_id = c.task_group_id
+		LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
 CREATE VIEW tq_internal.visible_callback_overview AS
 	SELECT o.* FROM tq_internal.all_callback_overview o WHERE tq_internal.is_own(o.role);
 SELECT tq_internal.make_rows('callback_overview', false);
 CREATE VIEW tq.callback_overview AS SELECT * FROM tq_internal.visible_callback_overview();
 COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
 COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
+COMMENT ON COLUMN tq.callback_overview.group_name IS 'name that name_task_group() gave that group; NULL: none';
 COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
 COMMENT ON COLUMN tq.callback_overview.task_queue_id IS 'queue of the task';
 COMMENT ON COLUMN tq.callback_overview.name IS 'metadata.name of the task';
@@ -882,18 +896,19 @@ COMMENT ON FUNCTION tq_internal.root_causes(bigint[]) IS 'what these unscheduled
 -- A task can never start if one that it waits for never ends as is required, or can never
 -- start.  One that waits for a call of schedule_task() can.
 CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
-COMMENT ON TYPE tq_internal.block IS 'whether none of some unscheduled tasks can ever start; NULL: they wait for too many to find out; and up to ten tasks that block them';
+COMMENT ON TYPE tq_internal.block IS 'whether none of some unscheduled tasks can ever start; NULL: they wait for too many to find out; and up to ten tasks that block them, or why that is not known';
 
-CREATE FUNCTION tq_internal.block_of(tasks bigint[]) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.block_of(tasks bigint[], max int DEFAULT 20000) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	above bigint[];
 	causes tq_internal.root_cause[];
 	block tq_internal.block;
 BEGIN
-	IF cardinality(tasks) <= 20000 THEN
-		above := ARRAY(SELECT tq_internal.unscheduled_above(tasks, false, 20001));
+	IF cardinality(tasks) <= max THEN
+		above := ARRAY(SELECT tq_internal.unscheduled_above(tasks, false, max + 1));
 	END IF;
-	IF above IS NULL OR cardinality(above) > 20000 THEN
+	IF above IS NULL OR cardinality(above) > max THEN
+		block.blocked_by := ARRAY[format('not known: more than %s unscheduled tasks', max)];
 		RETURN block;
 	END IF;
 	causes := ARRAY(SELECT c FROM tq_internal.root_causes(above) AS c WHERE c.is_final);
@@ -911,15 +926,15 @@ BEGIN
 	RETURN block;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.block_of(bigint[]) IS 'whether none of these unscheduled tasks can ever start, and what blocks them';
+COMMENT ON FUNCTION tq_internal.block_of(bigint[], int) IS 'whether none of these unscheduled tasks can ever start, and what blocks them; not known if they wait for more than max';
 
-CREATE FUNCTION tq_internal.block_of_group(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.block_of_group(group_number bigint, task_group_id tq.slugid, max int DEFAULT 20000) RETURNS tq_internal.block LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN tq_internal.block_of(ARRAY(SELECT u.task FROM tq_internal.members(group_number, task_group_id) AS m
-		JOIN tq_internal.unscheduled u ON u.task = m.id LIMIT 20001));
+		JOIN tq_internal.unscheduled u ON u.task = m.id LIMIT max + 1), max);
 END
 $$;
-COMMENT ON FUNCTION tq_internal.block_of_group(bigint, tq.slugid) IS 'the same of the unscheduled tasks of a group';
+COMMENT ON FUNCTION tq_internal.block_of_group(bigint, tq.slugid, int) IS 'the same of the unscheduled tasks of a group';
 
 -- Those that the task depends on itself have rows of their own.
 CREATE FUNCTION tq_internal.roots_of(task bigint) RETURNS TABLE (detail text, advice text) LANGUAGE plpgsql STABLE AS $$

@@ -96,7 +96,8 @@
 	X(t, scheduler_id, scheduler, scheduler_id)                               \
 	X(t, expires, time, expires)                                              \
 	X(t, sealed, time, sealed)                                                \
-	X(t, queue, int32, queue)
+	X(t, queue, int32, queue)                                                 \
+	X(t, name, text, name)
 
 /* A run that waits in pending or delayed. */
 #define TQ_WAITING_RUN(X, t)                                                  \

@@ -665,6 +665,7 @@ typedef struct TqGroup
 	TimestampTz expires;
 	TimestampTz sealed; /* 0: not sealed */
 	int32 queue;        /* of its first task */
+	char *name;         /* NULL: none was given */
 } TqGroup;
 
 typedef enum TqGroupFound

@@ -76,7 +76,7 @@ SELECT tq.rerun_task(pg_temp.id('one')) IS NOT NULL;
 SELECT is(pg_temp.tree('one'), E'task group GROUP, 1 task: 1 pending\n- one  pending, 1 retry', '2.7 a task that is rerun is pending');
 SELECT pg_temp.create('deleted', '{"$group": "last"}'), pg_temp.create('left', '{"$group": "last", "$deps": ["deleted"]}');
 SELECT tq.delete_task(pg_temp.id('deleted'));
-SELECT is(pg_temp.tree('last'), E'task group GROUP, 1 task: 1 unscheduled\n. left  unscheduled, +1 outside', '2.7 a deleted task is outside');
+SELECT is(pg_temp.tree('last'), format(E'task group GROUP, blocked by %s, 1 task: 1 unscheduled\n. left  unscheduled, +1 outside', pg_temp.id('deleted')), '2.7 a deleted task is outside');
 SELECT tq.enqueue('test/unnamed', task_id => pg_temp.id('unnamed')) IS NOT NULL;
 SELECT is(pg_temp.tree('unnamed'), E'task group GROUP, 1 task: 1 pending\n- test/unnamed  pending', '2.7 a task without a name has that of its queue');
 SELECT tq.seal_task_group(pg_temp.id('g')) IS NOT NULL;
@@ -234,6 +234,23 @@ SELECT matches(tq.group_gantt(pg_temp.id('pr')), '<title>p1, run 0: running: 99 
 SELECT matches(tq.report_html(pg_temp.id('pr')), '<title>p1: running: 99 &#37;, \?\[2J &#60;/title&#62;&#34; \?file 17</title>', '2.7 report_html: progress');
 SELECT tq.report_completed(pg_temp.id('p1'), 0), tq.defer_task(pg_temp.id('p2'), 0, '1 hour') \g /dev/null
 SELECT is((SELECT count(*) FROM tq.group_tree(pg_temp.id('pr')) AS line WHERE line ~ '%|done'), 0::bigint, '2.7 of running tasks only');
+
+-- tasks that are drawn as one are painted in the shares of their states
+SELECT pg_temp.many('mix', 20, $$'part ' || n$$, $$'{}'$$) \g /dev/null
+SELECT tq.skip_task(pg_temp.id('mix' || n)) FROM generate_series(1, 19) AS n \g /dev/null
+SELECT tq.cancel_task(pg_temp.id('mix20')) \g /dev/null
+SELECT is((SELECT line FROM regexp_split_to_table(tq.group_dot(pg_temp.id('mix'), 1), E'\n') AS line WHERE line ~ 'n0 '),
+	E'\tn0 [label="part * (20 tasks)\\n19 completed, 1 exception", shape=box, style="striped", fillcolor="#cc79a7;0.05:#009e73;0.95", fontcolor="#000000"];', '2.7 group_dot: shares');
+SELECT matches(tq.group_mermaid(pg_temp.id('mix'), 1), E'n0\\["part #42; \\(20 tasks\\).*"\\]:::completed\n    style n0 stroke:#cc79a7,stroke-width:4px\n', '2.7 group_mermaid: most, and a border');
+SELECT matches(tq.report_html(pg_temp.id('mix'), 1), '<g><title>19 completed</title><rect class="completed" x="10" y="10" width="167.4" [^>]*/></g><g><title>1 exception</title><rect class="exception" x="177.4" y="10" width="12.6" ', '2.7 report_html: shares');
+SELECT is((SELECT line FROM tq.group_tree(pg_temp.id('mix'), 1) AS line OFFSET 1), '! part * (20 tasks)  19 completed, 1 exception', '2.7 group_tree: the mark of what to look at first');
+
+-- the name of a group
+SELECT tq.name_task_group(pg_temp.id('mix'), E'nightly </b>"\u202e %%{init: {}}%%') \g /dev/null
+SELECT matches((SELECT line FROM tq.group_tree(pg_temp.id('mix'), 1) AS line LIMIT 1), ' nightly </b>"\? %%', '2.7 group_tree: the name of the group');
+SELECT matches(tq.group_dot(pg_temp.id('mix'), 1), 'nightly </b>\\"\? %%\{init', '2.7 group_dot: it is escaped');
+SELECT matches(tq.group_mermaid(pg_temp.id('mix'), 1), 'nightly </b>"\? \?\?\?init: \?\?\?\?\?', '2.7 group_mermaid: it is no directive');
+SELECT matches(picture, 'nightly &#60;/b&#62;&#34;\?', '2.7 group_gantt, report_html: it is escaped') FROM unnest(ARRAY[tq.group_gantt(pg_temp.id('mix')), tq.report_html(pg_temp.id('mix'), 1)]) AS picture;
 
 -- faults
 SELECT pg_temp.throws($$SELECT * FROM tq.group_tree(NULL)$$, 'TQ400', '2.7 no group');

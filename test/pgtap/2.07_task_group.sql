@@ -27,6 +27,24 @@ SELECT is(pg_temp.keys(tq.seal_task_group(pg_temp.id('lone'))), 'expires schedul
 SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('lone'))), 'expires schedulerId sealed taskGroupId', '2.7 get: it is sealed');
 SELECT is(tq.get_task_group(pg_temp.id('lone')) ->> 'schedulerId', '-', '2.7 the schedulerId is - by default');
 
+-- name_task_group, with the right to seal
+CREATE FUNCTION pg_temp.named(name text) RETURNS text LANGUAGE sql AS $$ SELECT concat_ws(' ', coalesce(max(o.name), '-'), count(*)) FROM tq.group_overview o WHERE task_group_id = pg_temp.id(named.name) $$;
+SELECT pg_temp.create('n1', '{"$group": "n1"}'), pg_temp.create('n2', '{"$group": "nn"}') \g /dev/null
+SELECT is(pg_temp.named('n1') || ', ' || pg_temp.named('nn'), '- 0, - 1', '2.7 name: none yet');
+SELECT tq.name_task_group(pg_temp.id('n1'), 'first'), tq.name_task_group(pg_temp.id('nn'), 'second') \g /dev/null
+SELECT is(pg_temp.named('n1') || ', ' || pg_temp.named('nn'), 'first 1, second 1', '2.7 name: of the group of a task alone, and of another');
+SELECT pg_temp.create('n3', '{"$group": "n1"}') \g /dev/null
+SELECT is(pg_temp.named('n1') || ' ' || (tq.get_task_group(pg_temp.id('n1')) ? 'sealed'), 'first 1 false', '2.7 name: tasks still join it');
+SELECT tq.name_task_group(pg_temp.id('n1'), NULL), tq.name_task_group(pg_temp.id('nn'), NULL), tq.seal_task_group(pg_temp.id('nn')) \g /dev/null
+SELECT is(pg_temp.named('n1') || ', ' || pg_temp.named('nn'), 'n1 1, - 1', '2.7 name: without one, that of the task it is named after');
+SELECT lives_ok($$SELECT tq.name_task_group(pg_temp.id('nn'), 'sealed')$$, '2.7 name: of a sealed group');
+SELECT pg_temp.throws(format('SELECT tq.name_task_group(pg_temp.id(%L), %L)', g, n), code, format('2.7 name: %s of %s', code, g)) FROM (VALUES ('nobody', 'x', 'TQ404'), ('nn', '', 'TQ400'), ('nn', repeat('x', 256), 'TQ400')) AS v (g, n, code);
+CREATE ROLE namer;
+SELECT tq.grant_scopes('namer', '{queue:list-task-group:*}') \g /dev/null
+SET ROLE namer;
+SELECT throws_ok(format('SELECT tq.name_task_group(%L, %L)', (SELECT task_group_id FROM tq.group_overview WHERE name = 'sealed'), 'x'), 'TQ403', NULL, '2.7 name: with the right to list it alone');
+RESET ROLE;
+
 -- group_progress
 CREATE FUNCTION pg_temp.progress(g text) RETURNS text
 LANGUAGE sql AS $$

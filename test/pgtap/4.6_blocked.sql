@@ -4,7 +4,7 @@ BEGIN;
 \ir policy.psql
 
 CREATE FUNCTION pg_temp.blocked(grp text) RETURNS text LANGUAGE sql AS $$
-	SELECT concat_ws(' ', coalesce(blocked::text, 'unknown'), (SELECT string_agg(coalesce((SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = b::tq.slugid), 'gone'), ',' ORDER BY 1) FROM unnest(blocked_by) AS b))
+	SELECT concat_ws(' ', coalesce(blocked::text, blocked_by[1]), (SELECT string_agg(coalesce((SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = b::tq.slugid), 'gone'), ',' ORDER BY 1) FROM unnest(CASE WHEN blocked THEN blocked_by END) AS b))
 	FROM tq.group_progress(pg_temp.id(grp))
 $$;
 CREATE FUNCTION pg_temp.roots(name text) RETURNS text LANGUAGE sql AS $$
@@ -33,9 +33,13 @@ SELECT is(pg_temp.progress('g'), '4: u3 f1 -', 'though it has no outcome');
 SELECT is(pg_temp.roots('d'), 'at the root: a: failed', 'why: the root');
 SELECT is(advice, format('SELECT tq.rerun_task(%L)', pg_temp.id('a')), 'why: what to do') FROM tq.why(pg_temp.id('d')) WHERE detail ~ '^at the root';
 SELECT is(tq.report_html(pg_temp.id('g')) ~ ('Outcome: blocked by ' || pg_temp.id('a')), true, 'the page says so');
-SELECT is((SELECT blocked FROM tq_internal.group_progress(pg_temp.id('g'))), NULL, 'views do not look');
+SELECT is((SELECT blocked FROM tq_internal.group_progress(pg_temp.id('g'))), NULL, 'group_progress for views does not look');
+SELECT is((SELECT blocked FROM tq.group_overview WHERE task_group_id = pg_temp.id('g')), true, 'group_overview does');
+SELECT matches((SELECT line FROM tq.group_tree(pg_temp.id('g')) AS line LIMIT 1), format('^task group %s, blocked by %s, ', pg_temp.id('g'), pg_temp.id('a')), 'group_tree says so');
+SELECT matches(d, format('task group %s, blocked by %s, ', pg_temp.id('g'), pg_temp.id('a')), 'so do group_dot and group_mermaid') FROM unnest(ARRAY[tq.group_dot(pg_temp.id('g')), tq.group_mermaid(pg_temp.id('g'))]) AS d;
 SELECT tq.rerun_task(pg_temp.id('a')) \g /dev/null
 SELECT is(pg_temp.blocked('g'), 'false', 'a rerun ends that');
+SELECT is((SELECT blocked FROM tq.group_overview WHERE task_group_id = pg_temp.id('g')), false, 'in group_overview, too');
 SELECT pg_temp.work('a', 'failed');
 SELECT tq.schedule_task(pg_temp.id('c')) \g /dev/null
 SELECT is(pg_temp.blocked('g'), 'false', 'a task that is scheduled by hand, too');
@@ -113,7 +117,8 @@ SELECT pg_temp.work('a', 'failed');
 SELECT is(pg_temp.blocked('g'), 'true a', 'a chain of 5,000');
 SELECT is(pg_temp.roots('c5000'), 'at the root: a: failed', 'why: of its last');
 SELECT cardinality(tq.enqueue_tasks('test/wide', array_fill('{}'::jsonb, ARRAY[15001]), task_group_id => pg_temp.id('g'), dependencies => pg_temp.ids('c1')));
-SELECT is(pg_temp.blocked('g'), 'unknown', 'more than 20,000 unscheduled tasks');
+SELECT is((SELECT blocked FROM tq.group_overview WHERE task_group_id = pg_temp.id('g')), NULL, 'group_overview looks at 1,000');
+SELECT is(pg_temp.blocked('g'), 'not known: more than 20000 unscheduled tasks', 'more than 20,000 unscheduled tasks');
 ROLLBACK TO s;
 
 -- What the caller may not see is not named, and nothing is reached through it.

@@ -323,6 +323,20 @@ tq_node_state(const TqNode *node)
 	return TQ_STATE_COMPLETED;
 }
 
+/* Returns the state that most tasks of a node have. */
+TqState
+tq_node_most(const TqNode *node)
+{
+	TqState most = tq_node_state(node);
+
+	for (int state = 0; state < TQ_STATES; state++)
+	{
+		if (node->count[state] > node->count[most])
+			most = (TqState) state;
+	}
+	return most;
+}
+
 /* Returns the state of a node in words: of several tasks, how many are in each. */
 char *
 tq_node_summary(const TqNode *node)

@@ -170,6 +170,32 @@ tq_graph_tree(StringInfo out, const TqGraph *graph, const char *title)
 
 /* ---- Graphviz ---- */
 
+/* Appends how a node is painted: of several states, in their shares. */
+static void
+append_style(StringInfo out, const TqNode *node)
+{
+	const TqStateStyle *style = &tq_state_styles[tq_node_most(node)];
+	const char *separator = "";
+
+	if (node->count[tq_node_most(node)] == node->tasks)
+	{
+		appendStringInfo(out, "shape=%s, style=\"%s\", fillcolor=\"%s\", ",
+						 style->shape, style->style, style->fill);
+		return;
+	}
+	appendStringInfoString(out, "shape=box, style=\"striped\", fillcolor=\"");
+	for (int state = TQ_STATES - 1; state >= 0; state--)
+	{
+		if (node->count[state] == 0)
+			continue;
+		appendStringInfo(out, "%s%s;%g", separator,
+						 tq_state_styles[state].fill,
+						 (double) node->count[state] / node->tasks);
+		separator = ":";
+	}
+	appendStringInfoString(out, "\", ");
+}
+
 /* Appends a graph in the language of Graphviz. */
 void
 tq_graph_dot(StringInfo out, const TqGraph *graph, const char *title)
@@ -181,7 +207,6 @@ tq_graph_dot(StringInfo out, const TqGraph *graph, const char *title)
 	for (int i = 0; i < graph->nnodes; i++)
 	{
 		const TqNode *node = &graph->nodes[i];
-		const TqStateStyle *style = &tq_state_styles[tq_node_state(node)];
 
 		appendStringInfo(out, "\tn%d [label=\"", i);
 		tq_label_dot(out, node->name);
@@ -189,10 +214,10 @@ tq_graph_dot(StringInfo out, const TqGraph *graph, const char *title)
 			appendStringInfo(out, " (%d tasks)", node->tasks);
 		appendStringInfoString(out, "\\n");
 		tq_label_dot(out, tq_node_summary(node));
-		appendStringInfo(out,
-						 "\", shape=%s, style=\"%s\", fillcolor=\"%s\", "
-						 "fontcolor=\"%s\"];\n",
-						 style->shape, style->style, style->fill, style->ink);
+		appendStringInfoString(out, "\", ");
+		append_style(out, node);
+		appendStringInfo(out, "fontcolor=\"%s\"];\n",
+						 tq_state_styles[tq_node_most(node)].ink);
 	}
 	for (int i = 0; i < graph->nedges; i++)
 		appendStringInfo(out, "\tn%d -> n%d;\n", graph->edges[i].from,
@@ -206,11 +231,19 @@ tq_graph_dot(StringInfo out, const TqGraph *graph, const char *title)
 void
 tq_graph_mermaid(StringInfo out, const TqGraph *graph, const char *title)
 {
-	appendStringInfo(out, "%%%% %s\nflowchart LR\n", heading(graph, title));
+	char *comment = heading(graph, title);
+
+	/* What would begin a directive of Mermaid is shown as question marks. */
+	for (char *c = comment; *c != '\0'; c++)
+	{
+		if (strchr("%{}", *c) != NULL)
+			*c = '?';
+	}
+	appendStringInfo(out, "%%%% %s\nflowchart LR\n", comment);
 	for (int i = 0; i < graph->nnodes; i++)
 	{
 		const TqNode *node = &graph->nodes[i];
-		TqState state = tq_node_state(node);
+		TqState state = tq_node_most(node);
 
 		appendStringInfo(out, "    n%d%s\"", i, tq_state_styles[state].open);
 		tq_label_mermaid(out, node->name);
@@ -220,6 +253,10 @@ tq_graph_mermaid(StringInfo out, const TqGraph *graph, const char *title)
 		tq_label_mermaid(out, tq_node_summary(node));
 		appendStringInfo(out, "\"%s:::%s\n", tq_state_styles[state].close,
 						 tq_state_name(state));
+		/* The border is of the state to look at first. */
+		if (tq_node_state(node) != state)
+			appendStringInfo(out, "    style n%d stroke:%s,stroke-width:4px\n",
+							 i, tq_state_styles[tq_node_state(node)].fill);
 	}
 	for (int i = 0; i < graph->nedges; i++)
 		appendStringInfo(out, "    n%d --> n%d\n", graph->edges[i].from,

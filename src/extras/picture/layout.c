@@ -339,7 +339,7 @@ append_node(StringInfo out, const TqNode *node, const TqPosition *position)
 {
 	double x = graph_svg_x_of(position);
 	double y = y_of(position) - BOX_HEIGHT / 2;
-	TqState state = tq_node_state(node);
+	TqState state = tq_node_most(node);
 	char *summary = tq_node_summary(node);
 	char *name = node->tasks == 1
 					 ? node->name
@@ -352,7 +352,10 @@ append_node(StringInfo out, const TqNode *node, const TqPosition *position)
 	appendStringInfoString(out, "</title>");
 	if (node->tasks > 1)
 		tq_svg_box(out, x + 4, y + 4, BOX_WIDTH, BOX_HEIGHT, state);
-	tq_svg_box(out, x, y, BOX_WIDTH, BOX_HEIGHT, state);
+	if (node->count[state] == node->tasks)
+		tq_svg_box(out, x, y, BOX_WIDTH, BOX_HEIGHT, state);
+	else
+		tq_svg_shares(out, x, y, BOX_WIDTH, BOX_HEIGHT, node->count, false);
 	tq_svg_text(out, x + 20, y + 15, "in", tq_label(name, NAME_MAX));
 	tq_svg_text(out, x + 20, y + 29, "small in", tq_label(summary, STATE_MAX));
 	appendStringInfoString(out, "</g>\n");

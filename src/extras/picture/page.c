@@ -14,17 +14,17 @@
 static void
 append_head(StringInfo out, const TqGroupPage *page)
 {
-	appendStringInfo(
-		out,
-		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-		"<meta charset=\"utf-8\">\n"
-		"<meta http-equiv=\"Content-Security-Policy\" "
-		"content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-		"<meta name=\"viewport\" "
-		"content=\"width=device-width, initial-scale=1\">\n"
-		"<meta name=\"color-scheme\" content=\"light dark\">\n"
-		"<title>Task group %s</title>\n<style>",
-		page->task_group_id);
+	appendStringInfoString(
+		out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+			 "<meta charset=\"utf-8\">\n"
+			 "<meta http-equiv=\"Content-Security-Policy\" "
+			 "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+			 "<meta name=\"viewport\" "
+			 "content=\"width=device-width, initial-scale=1\">\n"
+			 "<meta name=\"color-scheme\" content=\"light dark\">\n"
+			 "<title>Task group ");
+	tq_label_html(out, page->title);
+	appendStringInfoString(out, "</title>\n<style>");
 	tq_svg_style(out);
 	appendStringInfoString(
 		out,
@@ -43,37 +43,6 @@ append_head(StringInfo out, const TqGroupPage *page)
 	appendStringInfoString(out, "</svg>\n");
 }
 
-/* Appends a bar with a part for each state. */
-static void
-page_append_bar(StringInfo out, const TqGraph *graph)
-{
-	static const TqState order[TQ_STATES] = {TQ_STATE_COMPLETED,
-											 TQ_STATE_FAILED,
-											 TQ_STATE_EXCEPTION,
-											 TQ_STATE_RUNNING,
-											 TQ_STATE_PENDING,
-											 TQ_STATE_UNSCHEDULED};
-	double x = 0;
-
-	tq_svg_begin(out, 800, 24, "progress", false);
-	for (int i = 0; i < TQ_STATES; i++)
-	{
-		double width = 800.0 * graph->count[order[i]] / Max(graph->tasks, 1);
-
-		if (width == 0)
-			continue;
-		appendStringInfo(out, "<g><title>%d %s</title>",
-						 graph->count[order[i]], tq_state_name(order[i]));
-		tq_svg_box(out, x, 2, width, 20, order[i]);
-		if (width > 40)
-			tq_svg_text(out, x + 20, 16, "in",
-						psprintf("%d", graph->count[order[i]]));
-		appendStringInfoString(out, "</g>");
-		x += width;
-	}
-	tq_svg_end(out);
-}
-
 /* Appends how far the group is. */
 static void
 append_progress(StringInfo out, const TqGroupPage *page)
@@ -83,8 +52,9 @@ append_progress(StringInfo out, const TqGroupPage *page)
 				   graph->count[TQ_STATE_FAILED] +
 				   graph->count[TQ_STATE_EXCEPTION];
 
-	appendStringInfo(out, "<h1>Task group %s</h1>\n<p id=\"progress\">",
-					 page->task_group_id);
+	appendStringInfoString(out, "<h1>Task group ");
+	tq_label_html(out, page->title);
+	appendStringInfoString(out, "</h1>\n<p id=\"progress\">");
 	tq_graph_counts(out, graph);
 	appendStringInfo(out,
 					 ".<br>%s; %d %% of the tasks are resolved; %s.</p>\n",
@@ -97,7 +67,9 @@ append_progress(StringInfo out, const TqGroupPage *page)
 					 page->sealed != 0 ? psprintf("sealed at %s",
 												  tq_label_time(page->sealed))
 									   : "not sealed");
-	page_append_bar(out, graph);
+	tq_svg_begin(out, 800, 24, "progress", false);
+	tq_svg_shares(out, 0, 2, 800, 20, graph->count, true);
+	tq_svg_end(out);
 }
 
 static void

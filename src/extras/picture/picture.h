@@ -83,6 +83,7 @@ typedef struct TqGraph
 extern void tq_graph_finish(TqGraph *graph);
 extern TqGraph *tq_graph_collapse(TqGraph *graph, int max);
 extern TqState tq_node_state(const TqNode *node);
+extern TqState tq_node_most(const TqNode *node);
 extern char *tq_node_summary(const TqNode *node);
 
 /* ---- layout.c: where the nodes and edges of a graph are drawn ---- */
@@ -124,6 +125,8 @@ extern void tq_svg_text(StringInfo out, double x, double y, const char *class,
 						const char *label);
 extern void tq_svg_box(StringInfo out, double x, double y, double width,
 					   double height, TqState state);
+extern void tq_svg_shares(StringInfo out, double x, double y, double width,
+						  double height, const int *count, bool numbered);
 extern void tq_svg_legend(StringInfo out, int x, int y);
 
 /* ---- graph_text.c: a graph for a terminal, for Graphviz, for Mermaid ---- */
@@ -182,7 +185,7 @@ typedef struct TqFault
 
 typedef struct TqGroupPage
 {
-	char *task_group_id;
+	char *title; /* id and name of the group, a label */
 	TimestampTz now;
 	TimestampTz sealed;  /* 0: it is not */
 	const char *outcome; /* NULL: not all tasks are resolved */

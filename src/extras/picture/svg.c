@@ -11,6 +11,9 @@
 #include "../../core/names.h"
 #include "picture.h"
 
+/* How wide the part of a state is at least. */
+#define SHARE_MIN 4
+
 static const char *const lines[TQ_STATES] =
 	{[TQ_STATE_UNSCHEDULED] = NULL,
 	 [TQ_STATE_PENDING] = "M0 4h2M4 0h2M4 8h2",
@@ -127,6 +130,44 @@ tq_svg_box(StringInfo out, double x, double y, double width, double height,
 						 "<rect fill=\"url(#p-%s)\" x=\"%g\" y=\"%g\" "
 						 "width=\"%g\" height=\"%g\"/>",
 						 name, x, y, Min(width, 16), height);
+}
+
+/* Appends a box with a part for each state, the least of which is seen. */
+void
+tq_svg_shares(StringInfo out, double x, double y, double width, double height,
+			  const int *count, bool numbered)
+{
+	static const TqState order[TQ_STATES] = {TQ_STATE_COMPLETED,
+											 TQ_STATE_FAILED,
+											 TQ_STATE_EXCEPTION,
+											 TQ_STATE_RUNNING,
+											 TQ_STATE_PENDING,
+											 TQ_STATE_UNSCHEDULED};
+	int parts = 0;
+	int tasks = 0;
+
+	for (int i = 0; i < TQ_STATES; i++)
+	{
+		parts += count[i] > 0;
+		tasks += count[i];
+	}
+	for (int i = 0; i < TQ_STATES; i++)
+	{
+		TqState state = order[i];
+		double part;
+
+		if (count[state] == 0)
+			continue;
+		part = SHARE_MIN + (width - SHARE_MIN * parts) * count[state] / tasks;
+		appendStringInfo(out, "<g><title>%d %s</title>", count[state],
+						 tq_state_name(state));
+		tq_svg_box(out, x, y, part, height, state);
+		if (numbered && part > 40)
+			tq_svg_text(out, x + 20, y + 14, "in",
+						psprintf("%d", count[state]));
+		appendStringInfoString(out, "</g>");
+		x += part;
+	}
 }
 
 /* Appends what each state looks like. */

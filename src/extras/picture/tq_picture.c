@@ -359,6 +359,9 @@ PG_FUNCTION_INFO_V1(tq_draw_report);
 /* Rows of workers in a report. */
 #define REPORT_ROWS 100
 
+/* Characters of a title: id and name of a group, and what blocks it. */
+#define TITLE_MAX 500
+
 /* Returns a text without the end of its last line. */
 static Datum
 text_of(const StringInfoData *drawn)
@@ -375,7 +378,7 @@ tq_picture_draw(FunctionCallInfo fcinfo,
 				void (*append)(StringInfo out, const TqGraph *graph,
 							   const char *title))
 {
-	char *title = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char *title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
 	TqGroupPicture picture;
 	StringInfoData out;
 
@@ -414,7 +417,8 @@ Datum
 tq_draw_gantt(PG_FUNCTION_ARGS)
 {
 	TqGroupPicture picture;
-	TqGantt gantt = {.title = text_to_cstring(PG_GETARG_TEXT_PP(0)),
+	TqGantt gantt = {.title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+									   TITLE_MAX),
 					 .max_rows = Max(PG_GETARG_INT32(1), 1),
 					 .now = PG_GETARG_TIMESTAMPTZ(5),
 					 .is_alone = true};
@@ -428,7 +432,7 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 }
 
 /*
- * draw_report(task_group_id text, max_nodes int, sealed timestamptz, outcome
+ * draw_report(title text, max_nodes int, sealed timestamptz, outcome
  * text, tasks drawn_task[], dependencies bigint[], runs drawn_run[], faults
  * drawn_fault[], now timestamptz) -> text: a page of HTML.  sealed and outcome
  * are NULL if there is none.
@@ -450,7 +454,7 @@ tq_draw_report(PG_FUNCTION_ARGS)
 	group_graph(PG_GETARG_ARRAYTYPE_P(4), PG_GETARG_ARRAYTYPE_P(5), &picture);
 	group_gantt(PG_GETARG_ARRAYTYPE_P(6), &picture, &gantt);
 	group_faults(PG_GETARG_ARRAYTYPE_P(7), &picture, &page);
-	page.task_group_id = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	page.title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
 	page.sealed = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
 	page.outcome = PG_ARGISNULL(3) ? NULL
 								   : text_to_cstring(PG_GETARG_TEXT_PP(3));
