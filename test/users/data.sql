@@ -54,6 +54,14 @@ SELECT tq.upkeep() \g /dev/null
 SET ROLE users_data;
 SELECT users.is((SELECT payload #>> '{group,outcome}' FROM tq.claim_work('etl/summary')), 'completed', 'the task for its end has the outcome');
 
+-- An input was wrong: a part that is completed runs again, with what depends on it.
+SELECT users.is((SELECT array_agg(concat_ws(' ', action, n) ORDER BY action) FROM (SELECT action, count(*) AS n FROM tq.rerun_plan(tq.stable_slugid('extract 1')) GROUP BY action) AS p),
+	'{"rerun 1","wait 3"}', 'the plan says which');
+SELECT users.is(tq.rerun_task(tq.stable_slugid('extract 1'), downstream => true) ->> 'state', 'pending', 'it runs again');
+SELECT users.is((SELECT concat_ws(' ', pending, unscheduled, completed) FROM tq.group_progress(:'night')), '1 3 296', 'and three tasks wait for it');
+SELECT users.is(users.work('{etl/extract,etl/transform,etl/load,etl/report}'), 4, 'in order');
+SELECT users.is((SELECT outcome FROM tq.group_progress(:'night')), 'completed', 'and the group is completed again');
+
 -- Each night.
 RESET ROLE;
 SET cron.database_name = 'elsewhere';

@@ -42,6 +42,11 @@ SELECT tq.enqueue('shop/second') \g /dev/null
 SELECT users.fails('SELECT tq.enqueue(''shop/third'')', '^53400 .*users_shop_app.*tq.max_queues', 'a quota: the setting and the role');
 SELECT users.is(tq.enqueue('shop/second') IS NOT NULL, true, 'what is there goes on');
 \c - :superuser
+ALTER ROLE users_bank_app LOGIN;
+ALTER ROLE users_bank_app SET tq.max_unresolved_tasks = 2;
+\c - users_bank_app
+SELECT users.fails('SELECT tq.enqueue_tasks(''bank/pay'', array_fill(''{}''::jsonb, ''{3}''))', '^53400 .*tq.max_unresolved_tasks', 'a quota of what a queue has');
+\c - :superuser
 
 -- What the DBA looks at.
 SELECT users.is((SELECT count(*) FROM tq.health() WHERE name IN ('preload', 'maintenance', 'steps', 'postponed') AND ok), 4, 'health answers');
@@ -71,9 +76,11 @@ SELECT count(*) AS tasks FROM tq.task_overview \gset
 DROP DATABASE users_second WITH (FORCE);
 SELECT users.is(:tasks, 0, 'a second database is empty');
 
--- The extension goes, and leaves its roles and an empty schema.
-DROP EXTENSION tq;
-SELECT users.is((SELECT array_agg(nspname || ' ' || (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid)) FROM pg_namespace AS n WHERE nspname LIKE 'tq%'), '{tq 0}', 'DROP EXTENSION leaves an empty schema');
+-- The extension goes, by what prepare_drop() lists; its roles stay, which other databases use.
+SELECT users.is((SELECT array_agg(DISTINCT moment ORDER BY moment) FROM tq.prepare_drop()), '{after,drop}', 'nothing is in the way');
+SELECT users.is((SELECT count(*) FROM tq.prepare_drop() WHERE statement ~ 'users_shop_app.*RESET'), 1, 'the setting of a role is listed');
+SELECT statement FROM tq.prepare_drop() WHERE moment = 'drop' OR object ~ '^schema tq' \gexec
+SELECT users.is((SELECT array_agg(nspname) FROM pg_namespace WHERE nspname LIKE 'tq%'), NULL, 'nothing of it is left');
 CREATE EXTENSION tq;
 SELECT users.is((SELECT count(*) FROM tq.task_overview), 0, 'and it can be created again');
 SELECT '1..' || currval('users.n');

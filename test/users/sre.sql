@@ -48,6 +48,8 @@ SELECT users.is(users.work('{shop/mail}', '{mail}'), 5, 'each fails');
 SET ROLE users_sre;
 SELECT users.is((SELECT concat_ws(' ', task_queue_id, error ->> 'message', count(*)) FROM tq.failure_overview GROUP BY task_queue_id, error), 'shop/mail no space left 5', 'what failed, where and why');
 SELECT users.is((SELECT failed FROM tq.queue_stats), 5, 'the counter of an alarm');
+SELECT users.is((SELECT array_agg(name) FROM tq.health('{"failures": 4}') WHERE NOT ok), '{failures}', 'an alarm at a threshold of one''s own');
+SELECT users.is((SELECT array_agg(name ORDER BY name) FROM tq.health() WHERE ok AND name IN ('disk', 'wraparound')), '{disk,wraparound}', 'disk and wraparound');
 SELECT users.is(tq.pause_queue('shop/mail') IS NOT NULL, true, 'the queue is paused');
 SELECT users.is(count(tq.rerun_task(task_id)), 5, 'what failed runs again') FROM tq.failure_overview;
 SET ROLE users_app;

@@ -3,7 +3,7 @@
 CREATE ROLE users_ci;
 CREATE ROLE users_worker;
 SELECT tq.grant_queue('users_ci', 'proj/*', access) FROM unnest('{produce,manage}'::text[]) AS access \g /dev/null
-SELECT tq.grant_scopes('users_ci', '{queue:route:index.proj.*,queue:get-artifact:public/*,queue:read-messages:*}');
+SELECT tq.grant_scopes('users_ci', '{queue:route:index.proj.*,queue:get-artifact:public/*,queue:read-messages:*,queue:bind:ci,queue:subscribe:ci}');
 SELECT tq.grant_scopes('users_worker', '{queue:claim-work:proj/linux,queue:worker-id:eu/*}');
 
 -- A definition, and one with other keys.
@@ -32,8 +32,12 @@ SELECT users.fails(format('SELECT tq.create_task(%L, pg_temp.definition(''other'
 
 -- claimWork: a worker without more scopes gets credentials, and reclaims and reports with them.
 SET ROLE users_worker;
-SELECT task_id, run_id, credentials FROM tq.claim_work('proj/linux', 'eu', 'vm-1', wait => '20 s') \gset
+SELECT task_id, run_id, credentials, task, status, taken_until < now() + interval '6 minutes' AS soon
+	FROM tq.claim_work('proj/linux', 'eu', 'vm-1', wait => '20 s', claim_for => '5 minutes', definition => true) \gset
 SELECT users.is(:'task_id', :'build', 'claimWork');
+SELECT users.is(:'task'::jsonb #>> '{metadata,name}', 'build', 'with the definition');
+SELECT users.is(:'status'::jsonb #>> '{runs,0,workerId}', 'vm-1', 'and the status');
+SELECT users.is(:'soon'::bool, true, 'for the time that the worker asks for');
 SELECT users.is(taken_until > now(), true, 'reclaimTask') FROM tq.reclaim_task(:'task_id', :run_id, credentials => :'credentials');
 SELECT users.fails(format('SELECT tq.report_completed(%L, %s)', :'task_id', :run_id), '^TQ40[34] ', 'without credentials it may not report');
 SELECT users.is(tq.create_artifact(:'task_id', :run_id, 'public/log', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain',
@@ -53,6 +57,11 @@ SELECT users.is((SELECT array_agg(DISTINCT exchange) FROM tq.messages() WHERE pa
 	'{artifact-created,task-defined,task-failed,task-pending,task-running}', 'the exchanges of a task that has failed');
 SELECT users.is((SELECT payload #>> '{status,state}' FROM tq.messages('task-failed', 'route.index.proj.#')), 'failed', 'by its route');
 
+SELECT users.fails('SELECT tq.bind(''ci'', ''task-completed'', ''proj/linux'')', '^TQ400 .*proj\.linux', 'a pattern that can match nothing: the right form');
+SELECT tq.bind('ci', 'task-completed', '#.proj.linux.#') \g /dev/null
+SELECT tq.subscribe('ci', 'task-completed') \g /dev/null
+SELECT users.is((SELECT name FROM tq.subscription_overview), 'ci', 'a subscription is shown to its owner');
+
 -- rerunTask, and the group is completed; then it is sealed.
 SELECT users.is(tq.rerun_task(:'build') ->> 'state', 'pending', 'rerunTask');
 RESET ROLE;
@@ -68,4 +77,5 @@ SELECT users.is((SELECT worker_id FROM tq.list_workers('proj/linux', quarantined
 
 -- Ids as people write and compare them.
 SELECT users.is(:'build'::tq.slugid = :'build'::tq.slugid::uuid, true, 'an id is compared with its UUID');
+SELECT users.is((SELECT concat_ws(' ', max(task_id) >= min(task_id), max(length(task_id)), count(*) FILTER (WHERE task_id LIKE :'build' || '%')) FROM tq.task_overview), 't 22 1', 'max, min, length, LIKE');
 SELECT '1..' || currval('users.n');

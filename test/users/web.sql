@@ -52,7 +52,8 @@ SELECT users.fails('SELECT tq.' || call, want, 'the error of ' || call) FROM (VA
 SELECT tq.enqueue('shop/bill', '{"order": 17}', retry => 1) AS bill \gset
 SELECT tq.claim_work('shop/bill') \g /dev/null
 SELECT users.is(tq.report_failed(:'bill', 0, error_message => repeat('x', 70000)) ->> 'state', 'pending', 'a failure is retried');
-SELECT users.matches(users.why(:'bill'), '^delayed', 'and waits');
+SELECT users.matches(users.why(:'bill'), '^delayed: it cannot be claimed before .*\d\d:\d\d:\d\d[+-]\d\d', 'and waits until a time, with its zone');
+SELECT users.is((SELECT concat_ws(' ', retrying, length(error ->> 'message') BETWEEN 60000 AND 65536) FROM tq.failure_overview WHERE task_id = :'bill'), 't t', 'with its error');
 SELECT users.is((SELECT count(*) FROM tq.claim_work('shop/bill')), 0, 'until its time');
 SELECT tq.reschedule_task(:'bill') \g /dev/null
 SELECT users.is((SELECT run_id FROM tq.claim_work('shop/bill')), 1, 'or until it is rescheduled');
