@@ -4,7 +4,7 @@
 
 -- Functions of schema tq that views call, without the check of scopes.
 CREATE FUNCTION tq_internal.group_progress(task_group_id tq.slugid) RETURNS tq.progress
-	AS 'MODULE_PATHNAME', 'tq_group_progress_shown' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_group_progress_shown' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.group_progress(tq.slugid) IS 'tq.group_progress() for views';
 
 CREATE FUNCTION tq_internal.published_id() RETURNS bigint
@@ -448,11 +448,12 @@ COMMENT ON FUNCTION tq_internal.group_is_blocked(bigint, tq.slugid) IS 'whether 
 
 -- What is blocked is looked for in groups that only wait, and only if the column is read.
 CREATE VIEW tq_internal.all_group_overview AS
-	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id)) AS name, p.outcome,
-		CASE WHEN p.unscheduled > 0 AND p.delayed + p.pending + p.running = 0 THEN tq_internal.group_is_blocked(g.id, g.task_group_id) ELSE false END AS blocked,
-		p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
-		p.first_created, p.last_resolved, g.sealed
-	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
+	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id)) AS name, (s.p).outcome,
+		CASE WHEN (s.p).unscheduled > 0 AND (s.p).delayed + (s.p).pending + (s.p).running = 0 THEN tq_internal.group_is_blocked(g.id, g.task_group_id) ELSE false END AS blocked,
+		(s.p).tasks, (s.p).unscheduled, (s.p).delayed, (s.p).pending, (s.p).running, (s.p).completed, (s.p).failed, (s.p).exception,
+		(s.p).first_created, (s.p).last_resolved, g.sealed
+	FROM tq_internal.task_group g	-- the function is called once for a row, and not if only groups are counted
+		CROSS JOIN LATERAL (SELECT tq_internal.group_progress(g.task_group_id) AS p OFFSET 0) AS s;
 CREATE VIEW tq_internal.visible_group_overview AS
 	SELECT o.*
 	FROM tq_internal.task_group g JOIN tq_internal.queue q ON q.id = g.queue

@@ -94,9 +94,9 @@ static TqStatement set_sealed = TQ_STATEMENT(
 	"UPDATE tq_internal.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
 	INT8OID, TIMESTAMPTZOID);
 
-#define MEMBERS                                                                       \
-	"(SELECT id, created, policy FROM tq_internal.task WHERE group_id = $1 UNION ALL" \
-	" SELECT id, created, policy FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL)"
+#define MEMBERS                                                                                        \
+	"(SELECT id, created, policy, queue, priority FROM tq_internal.task WHERE group_id = $1 UNION ALL" \
+	" SELECT id, created, policy, queue, priority FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL)"
 
 #define MEMBERS_OF(group)                                                     \
 	TQ_VALUES(Int64GetDatum((group)->id),                                     \
@@ -135,12 +135,13 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	" FROM " MEMBERS " AS m"
 	" LEFT JOIN tq_internal.policy y ON y.id = m.policy"
 	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
-	" LEFT JOIN LATERAL " TQ_PENDING_OF(
-		"m.id") " AS p ON true"
-				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
-				" LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id"
-				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
-				" GROUP BY 1, 2, 3, s.effect",
+	" LEFT JOIN LATERAL (SELECT z.task FROM tq_internal.pending z"
+	" WHERE z.queue = m.queue AND z.priority = m.priority AND z.seq = m.id"
+	" UNION ALL SELECT z.task FROM tq_internal.pending z WHERE z.task = m.id AND z.seq <> z.task OFFSET 0) AS p ON true"
+	" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
+	" LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id"
+	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
+	" GROUP BY 1, 2, 3, s.effect",
 	INT8OID, TQ_SLUGID);
 
 /*

@@ -238,6 +238,27 @@ SELECT is((SELECT max(length(w.reason)) + max(length(w.detail)) + max(length(w.a
 RESET tq.clock_offset;
 SELECT is((SELECT max(length(name)) + 2 + max(length(detail)) + max(length(hint)) <= 120 - 11 FROM tq.health()), true, '8.5 health: it fits a screen');
 
+-- No view is compiled (jit_above_cost) with 200,000 tasks.  Estimates grow with the tables: these have a twentieth.
+\ir ../bench/many.sql
+CALL many.fill(10000, '5 days', true);
+ANALYZE;
+CREATE ROLE many_team;
+SELECT tq.grant_queue('many_team', 'many/*', access) FROM unnest('{produce,work,read,manage}'::text[]) AS access \g /dev/null
+CREATE FUNCTION pg_temp.cost_as(who name, query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	PERFORM set_config('role', who, true);
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	PERFORM set_config('role', 'none', true);
+	RETURN plan #>> '{0,Plan,Total Cost}';
+END
+$$;
+SELECT cmp_ok(pg_temp.cost_as(who, format('SELECT %s FROM tq.%s', what, relname)), '<', 100000 / 20.0::float8, format('8.5 %s of %s for %s is not compiled', what, relname, who))
+FROM pg_class, unnest('{*,count(*)}'::text[]) AS what, unnest('{postgres,many_team}'::name[]) AS who
+WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v'
+	AND (who = 'postgres' OR relname NOT IN ('audit', 'maintenance_overview') AND (what <> '*' OR relname <> 'task_details')) ORDER BY who, relname, what;
+
 -- every column of views and types is described
 SELECT is((SELECT string_agg(format('%s.%s', c.relname, a.attname), ' ' ORDER BY c.relname, a.attnum)
 	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0

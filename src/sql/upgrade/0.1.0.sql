@@ -59,7 +59,7 @@ CREATE INDEX policy_value ON tq_internal.policy (policy);
 ALTER TABLE tq_internal.task_group ADD COLUMN queue int NOT NULL DEFAULT 0;
 UPDATE tq_internal.task_group g SET queue = COALESCE((SELECT t.queue FROM tq_internal.task t WHERE t.id = g.id),
 	(SELECT t.queue FROM tq_internal.task t WHERE t.group_id = g.id ORDER BY t.group_id, t.task_id LIMIT 1), 0);
-ALTER TABLE tq_internal.task_group ALTER COLUMN queue DROP DEFAULT;
+ALTER TABLE tq_internal.task_group ALTER COLUMN queue DROP DEFAULT, ADD COLUMN name text;
 
 ALTER TABLE tq_internal.failure ADD COLUMN run_id smallint NOT NULL DEFAULT 0;
 UPDATE tq_internal.failure f SET run_id = r.run_id
