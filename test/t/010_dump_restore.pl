@@ -116,7 +116,7 @@ $old->safe_psql(
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
 
 	-- a dependency on a task of another application, which is settled
-	INSERT INTO tq_internal.foreign_dependency SELECT r.id, d.id, 0, false, true FROM tq_internal.task r, tq_internal.task d
+	INSERT INTO tq_internal.foreign_dependency SELECT r.id, d.id, d.queue, 0, false, true FROM tq_internal.task r, tq_internal.task d
 		WHERE r.task_id = id('result') AND d.task_id = id('two');
 
 	-- an artifact, a binding, a default channel that was taken away, a subscription
