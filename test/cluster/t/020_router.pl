@@ -263,12 +263,13 @@ is(refused("DO \$\$ DECLARE answer text; BEGIN CALL tq.wait_for_task('$team[0]',
 is(ask("CALL tq.wait_for_task(result => NULL, wait => '1 ms', task_id => '$team[2]')"), 'unresolved', 'and by the names of the arguments');
 
 # A dependency on a task of another application goes to its shard.
-like(refused("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$ids[0]']::tq.slugid[])"), qr/TQ40[034]/, 'no dependency on a task of another application');
-ask(q{SELECT tq.grant_queue('lead', 'app/mail', 'depend')});
-my $after = ask("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$ids[0]']::tq.slugid[])");
+my @foreign = split /\n/, ask(q{SELECT tq.enqueue('app/foreign') FROM generate_series(1, 9)});
+like(refused("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$foreign[0]']::tq.slugid[])"), qr/TQ40[034]/, 'no dependency on a task of another application');
+ask(q{SELECT tq.grant_queue('lead', 'app/foreign', 'depend')});
+my $after = ask("SET ROLE lead; SELECT tq.enqueue('team/after', dependencies => ARRAY['$foreign[0]']::tq.slugid[])");
 is(ask("SELECT tq.status('$after') ->> 'state'"), 'unscheduled', 'with the right to depend on it there is one');
-is(ask("SELECT count(*) FROM tq.claim_task('$ids[0]', 0, 'g', 'w')"), '1', 'it is claimed');
-ask("SELECT tq.report_completed('$ids[0]', 0)");
+is(ask("SELECT count(*), count(DISTINCT (worker_group, worker_id)) FROM unnest('{" . join(',', @foreign) . "}'::tq.slugid[]) AS i, tq.claim_task(i, 0)"), '9|1', 'claim_task() on all shards: one worker');
+ask("SELECT tq.report_completed('$foreign[0]', 0)");
 ok($node->poll_query_until($router, "SELECT tq.status('$after') ->> 'state' = 'pending'"), 'and settled when that is completed');
 
 # A recurring task is of its owner.
