@@ -51,8 +51,14 @@ sub is_bad
 sub is_good
 {
 	my ($name, $detail, %at) = @_;
-	my ($ok, $is, $do) = @{ { health(%at) }->{$name} };
+	my ($ok, $is, $do);
 
+	# A standby may be about to replay what has just come.
+	foreach (1 .. ($at{on} ? 100 : 1))
+	{
+		($ok, $is, $do) = @{ { health(%at) }->{$name} };
+		last if $is =~ /^$detail$/;
+	}
 	is($ok, 't', "$name: ok") or diag($is);
 	like($is, qr/^$detail$/, "$name: detail when it is ok");
 	is($do // '', '', "$name: no hint then");
@@ -288,7 +294,8 @@ $standby->init_from_backup($node, 'copy', has_streaming => 1);
 $standby->start;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 is_good('maintenance', 'it begins when this standby is promoted', on => $standby);
-is($standby->safe_psql($db, q{SELECT string_agg(name, ' ') FROM tq.health() WHERE NOT ok}), '', 'nothing is wrong there');
+is($standby->safe_psql($db, q{SELECT string_agg(name, ' ') FROM tq.health() WHERE NOT ok AND name <> 'workers'}), '',
+	'nothing is wrong there, but for workers when this has taken more than a minute');
 
 # It receives what it does not replay.
 enqueue($node, $db);

@@ -111,6 +111,8 @@ my $dependent = ask("SELECT tq.enqueue('app/group', dependencies => ARRAY['$task
 is(ask("SELECT tq.status('$dependent') ->> 'state'"), 'unscheduled', 'a task without a group goes to the shard of what it depends on');
 is(ask("SELECT count(*) FROM tq.list_dependent_tasks('$task_of_it')"), '1', 'which knows it');
 
+is(ask(q{SELECT count(*) FILTER (WHERE name LIKE '%: disk' AND NOT ok), count(*) FILTER (WHERE name LIKE '%: preload') FROM tq.health('{"disk": "1 MB"}')}), '3|3', 'health() passes thresholds to all shards');
+
 # ---- many at once ----
 
 is(ask(q{SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', tq.slugid(), 'task',
