@@ -210,7 +210,7 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last,
 	TqStart *start;
 
 	if (last->state != TQ_STATE_COMPLETED)
-		tq_failure_delete(task->id);
+		tq_failures_delete(&task->id, 1);
 	tq_count_rerun(task, last);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),

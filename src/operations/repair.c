@@ -177,6 +177,33 @@ find_foreign(const Repair *repair)
 			!tq_may_change("rerun-task", &named[i]);
 }
 
+/* Reads these tasks, as they are now, as members of the repair. */
+static void
+read_members(Repair *repair, const int64 *ids, int n)
+{
+	TqTask *tasks = tq_tasks_core(ids, n, &n);
+	int64 *found = palloc_extended(sizeof(int64) * Max(n, 1), MCXT_ALLOC_HUGE);
+	TqRun *runs = palloc_extended(sizeof(TqRun) * Max(n, 1), MCXT_ALLOC_HUGE);
+	bool *has_run = palloc(sizeof(bool) * Max(n, 1));
+
+	repair->members = palloc_extended(sizeof(Member) * Max(n, 1),
+									  MCXT_ALLOC_HUGE);
+	repair->n = 0;
+	for (int i = 0; i < n; i++)
+		found[i] = tasks[i].id;
+	tq_runs_peek(found, n, runs, has_run);
+	for (int i = 0; i < n; i++)
+	{
+		bool is_start = has_id(repair->starts, repair->nstarts, found[i]);
+
+		if (has_run[i])
+			repair->members[repair->n++] = (Member){.id = found[i],
+													.task = tasks[i],
+													.last = runs[i],
+													.is_start = is_start};
+	}
+}
+
 /*
  * Looks up the tasks of the repair, as they are now, and their dependencies, as
  * far as they matter.
@@ -185,25 +212,12 @@ static void
 repair_collect(Repair *repair)
 {
 	int n = repair->nstarts;
-	int found;
-	int64 *ids = repair->how->downstream
-					 ? tq_dependencies_downstream(repair->starts, n,
-												  !repair->is_group, &n)
-					 : repair->starts;
-	TqTask *tasks = tq_tasks_core(ids, n, &found);
+	int64 *ids = repair->starts;
 
-	repair->members = palloc0(sizeof(Member) * Max(found, 1));
-	repair->n = 0;
-	for (int i = 0; i < found; i++)
-	{
-		Member *member = &repair->members[repair->n];
-
-		*member = (Member){.id = tasks[i].id,
-						   .task = tasks[i],
-						   .is_start = has_id(repair->starts, repair->nstarts,
-											  tasks[i].id)};
-		repair->n += tq_run_peek(member->id, &member->last);
-	}
+	if (repair->how->downstream)
+		ids = tq_dependencies_downstream(repair->starts, n, !repair->is_group,
+										 &n);
+	read_members(repair, ids, n);
 	if (!tq_access_is_unlimited())
 		find_foreign(repair);
 	repair->edges = NULL;
@@ -907,6 +921,25 @@ watch_foreign(Repair *repair, const Member *member)
 	}
 }
 
+/* Deletes what is left of the members that wait from their last ends. */
+static void
+clear_waits(const Repair *repair)
+{
+	int64 *ids = palloc_extended(sizeof(int64) * Max(repair->n, 1),
+								 MCXT_ALLOC_HUGE);
+	int n = 0;
+
+	for (int i = 0; i < repair->n; i++)
+	{
+		if (repair->members[i].fate == FATE_WAIT)
+			ids[n++] = repair->members[i].id;
+	}
+	if (n == 0)
+		return;
+	tq_failures_delete(ids, n);
+	tq_unscheduled_clear(ids, n);
+}
+
 /* Makes a member unscheduled again. */
 static void
 write_wait(Repair *repair, Member *member)
@@ -914,9 +947,7 @@ write_wait(Repair *repair, Member *member)
 	TimestampTz now = repair->now;
 	TqTask *task = &member->task;
 
-	tq_failure_delete(task->id);
 	tq_count_rerun(task, &member->last);
-	tq_unscheduled_clear(task->id);
 	tq_unscheduled_insert(task->id, member->unmet, member->nunmet,
 						  task->all_resolved, member->last.run_id + 1);
 	watch_foreign(repair, member);
@@ -949,6 +980,7 @@ write_repair(Repair *repair)
 
 	write_deadlines(repair);
 	tq_dependencies_set_from_run(repair->raised, repair->nraised);
+	clear_waits(repair);
 	for (int i = 0; i < repair->n; i++)
 	{
 		Member *member = &repair->members[i];

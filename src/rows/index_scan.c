@@ -132,6 +132,17 @@ tq_scan_begin_range(TqTable *table, TqRelation *index, int ncolumns,
 }
 
 /*
+ * Has a scan that is about to be restarted use another snapshot, which outlives
+ * it.
+ */
+void
+tq_scan_renew(TqScan *scan, Snapshot snapshot)
+{
+	scan->desc->xs_snapshot = snapshot;
+	scan->at = PG_INT64_MAX; /* nothing that was read counts any more */
+}
+
+/*
  * Restarts a scan with these values; those beyond the number of keys are
  * ignored.
  */

@@ -160,6 +160,7 @@ extern void tq_scan_close(TqScan *scan);
 #define tq_scan_open(which, index, nkeys, snapshot)                           \
 	tq_scan_begin(tq_table_open(which), index, nkeys, snapshot)
 
+extern void tq_scan_renew(TqScan *scan, Snapshot snapshot);
 extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_next(TqScan *scan);
 extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);

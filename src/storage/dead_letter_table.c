@@ -168,8 +168,9 @@ TQ_NUMBERS(TQ_FAILURE_COLUMNS, failure);
 
 static TqRelation failure_table = TQ_RELATION("failure");
 
-static TqStatement delete_failure =
-	TQ_STATEMENT("DELETE FROM tq_internal.failure WHERE task = $1", INT8OID);
+static TqStatement delete_failures =
+	TQ_STATEMENT("DELETE FROM tq_internal.failure WHERE task = ANY ($1)",
+				 INT8ARRAYOID);
 
 static void
 put_failure(TupleTableSlot *slot, const TqFailure *row)
@@ -191,9 +192,9 @@ tq_failures_insert(const TqFailure *failures, int n)
 	tq_table_close(table);
 }
 
-/* Deletes the row of a task that becomes pending again. */
+/* Deletes the rows of tasks that become pending or unscheduled again. */
 void
-tq_failure_delete(int64 task)
+tq_failures_delete(const int64 *tasks, int n)
 {
-	tq_spi_run(&delete_failure, TQ_VALUES(Int64GetDatum(task)), NULL);
+	tq_spi_run(&delete_failures, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
 }

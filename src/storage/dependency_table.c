@@ -137,9 +137,9 @@ static TqStatement count_up = TQ_STATEMENT(
 	" + CASE WHEN u.stripes = 0 THEN cardinality($2) ELSE (SELECT count(*) FROM c WHERE c.is_new) END WHERE u.task = $1",
 	INT8OID, INT8ARRAYOID);
 
-static TqStatement delete_stripes =
-	TQ_STATEMENT("DELETE FROM tq_internal.dependency_counter WHERE task = $1",
-				 INT8OID);
+static TqStatement delete_stripes = TQ_STATEMENT(
+	"DELETE FROM tq_internal.dependency_counter WHERE task = ANY ($1)",
+	INT8ARRAYOID);
 
 static TqStatement lock_unscheduled = TQ_STATEMENT(
 	"WITH s AS MATERIALIZED (SELECT m.task FROM tq_internal.dependency_counter m WHERE m.task = ANY ($1)"
@@ -737,11 +737,11 @@ tq_unscheduled_count_up(int64 task, const int64 *unmet, int n)
 				   NULL);
 }
 
-/* Deletes the stripes that are left of a task that is not unscheduled. */
+/* Deletes the stripes that are left of tasks that are not unscheduled. */
 void
-tq_unscheduled_clear(int64 task)
+tq_unscheduled_clear(const int64 *tasks, int n)
 {
-	tq_spi_run(&delete_stripes, TQ_VALUES(Int64GetDatum(task)), NULL);
+	tq_spi_run(&delete_stripes, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
 }
 
 /*

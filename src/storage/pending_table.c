@@ -199,6 +199,18 @@ tq_pending_scan_begin(Snapshot snapshot)
 	return by;
 }
 
+/* Goes on with another snapshot. */
+void
+tq_pending_scan_renew(TqPendingScan *by, Snapshot snapshot)
+{
+	by->snapshot = snapshot;
+	tq_scan_renew(by->tasks, snapshot);
+	tq_scan_renew(by->order, snapshot);
+	tq_scan_renew(by->moved, snapshot);
+	if (by->delayed != NULL)
+		tq_scan_renew(by->delayed, snapshot);
+}
+
 /* Ends the look-ups. */
 void
 tq_pending_scan_end(TqPendingScan *by)
@@ -305,10 +317,8 @@ tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
  * TQ_LOCK_SKIP, if another session has locked or changed it.
  */
 bool
-tq_pending_lock(int64 task, TqLock mode)
+tq_pending_scan_lock(TqPendingScan *by, int64 task, TqLock mode)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqPendingScan *by = tq_pending_scan_begin(snapshot);
 	TupleTableSlot *slot = find_by_task(by, task);
 	bool locked = slot != NULL && tq_table_lock_row(by->table, slot, mode);
 
@@ -316,6 +326,16 @@ tq_pending_lock(int64 task, TqLock mode)
 		tq_cursor_track_lock(RelationGetRelid(by->table->rel),
 							 tq_row_int32(slot, Anum_pending_queue),
 							 tq_row_int16(slot, Anum_pending_priority));
+	return locked;
+}
+
+static bool
+pending_lock(int64 task, TqLock mode)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TqPendingScan *by = tq_pending_scan_begin(snapshot);
+	bool locked = tq_pending_scan_lock(by, task, mode);
+
 	tq_pending_scan_end(by);
 	UnregisterSnapshot(snapshot);
 	return locked;
@@ -395,7 +415,7 @@ tq_pending_move(int64 task, int priority)
 	TqPendingScan *by;
 	TupleTableSlot *slot;
 
-	if (!tq_pending_lock(task, TQ_LOCK_SKIP))
+	if (!pending_lock(task, TQ_LOCK_SKIP))
 		return false;
 	by = tq_pending_scan_begin(SnapshotSelf);
 	slot = find_by_task(by, task);

@@ -45,36 +45,84 @@ unscheduled_read(TupleTableSlot *slot, TqRun *run)
 				   .state = TQ_STATE_UNSCHEDULED};
 }
 
-static bool
-read_unscheduled(int64 task, Snapshot snapshot, TqRun *run)
+/* Scans that find the current rows of tasks; those not needed are NULL. */
+typedef struct Peek
 {
-	LocationTable *source = &location_tables[TQ_LOCATION_UNSCHEDULED];
-	TqScan *scan = tq_scan_open(&source->table, &source->index, source->nkeys,
-								snapshot);
-	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
-
-	if (found)
-		unscheduled_read(scan->slot, run);
-	tq_scan_close(scan);
-	return found;
-}
-
-static bool
-read_pending(int64 task, Snapshot snapshot, TqRun *run)
-{
-	TqPendingScan *pending = tq_pending_scan_begin(snapshot);
-	bool found = tq_pending_scan_read(pending, task, run);
-
-	tq_pending_scan_end(pending);
-	return found;
-}
+	Snapshot snapshot;
+	TqScan *runs;
+	TqPendingScan *pending;
+	TqScan *unscheduled;
+} Peek;
 
 static TqScan *
-open_runs(void)
+open_location(TqTaskLocation location, int nkeys, Snapshot snapshot)
 {
-	LocationTable *source = &location_tables[TQ_LOCATION_RUN];
+	LocationTable *source = &location_tables[location];
 
-	return tq_scan_open(&source->table, &source->index, 1, NULL);
+	return tq_scan_open(&source->table, &source->index, nkeys, snapshot);
+}
+
+static void
+peek_begin(Peek *peek)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+
+	*peek = (Peek){.snapshot = snapshot,
+				   .runs = open_location(TQ_LOCATION_RUN, 1, snapshot)};
+}
+
+/* Has the scans see what has been committed by now. */
+static void
+peek_renew(Peek *peek)
+{
+	Snapshot before = peek->snapshot;
+
+	peek->snapshot = RegisterSnapshot(tq_spi_snapshot());
+	tq_scan_renew(peek->runs, peek->snapshot);
+	if (peek->pending != NULL)
+		tq_pending_scan_renew(peek->pending, peek->snapshot);
+	if (peek->unscheduled != NULL)
+		tq_scan_renew(peek->unscheduled, peek->snapshot);
+	UnregisterSnapshot(before);
+}
+
+static void
+peek_end(Peek *peek)
+{
+	if (peek->unscheduled != NULL)
+		tq_scan_close(peek->unscheduled);
+	if (peek->pending != NULL)
+		tq_pending_scan_end(peek->pending);
+	tq_scan_close(peek->runs);
+	UnregisterSnapshot(peek->snapshot);
+}
+
+static bool
+peek_unscheduled(Peek *peek, int64 task, TqRun *run)
+{
+	if (peek->unscheduled == NULL)
+		peek->unscheduled = open_location(TQ_LOCATION_UNSCHEDULED, 1,
+										  peek->snapshot);
+	if (!tq_scan_find(peek->unscheduled, Int64GetDatum(task), 0, 0))
+		return false;
+	unscheduled_read(peek->unscheduled->slot, run);
+	return true;
+}
+
+/* Reads the current row of a task, to which a scan is moved. */
+static bool
+peek_find(Peek *peek, int64 task, TqRun *run)
+{
+	bool has_run = tq_scan_find_last(peek->runs, Int64GetDatum(task), 0, 0);
+
+	if (has_run)
+		tq_run_read(peek->runs->slot, run);
+	if (has_run && !tq_state_is_resolved(run->state))
+		return true;
+	if (peek->pending == NULL)
+		peek->pending = tq_pending_scan_begin(peek->snapshot);
+	return tq_pending_scan_read(peek->pending, task, run) ||
+		   peek_unscheduled(peek, task, run) || has_run;
 }
 
 /*
@@ -84,17 +132,25 @@ open_runs(void)
 bool
 tq_run_peek(int64 task, TqRun *run)
 {
-	TqScan *runs = open_runs();
-	bool has_run = tq_scan_find_last(runs, Int64GetDatum(task), 0, 0);
-	bool found = has_run;
+	Peek peek;
+	bool found;
 
-	if (has_run)
-		tq_run_read(runs->slot, run);
-	if (!has_run || tq_state_is_resolved(run->state))
-		found = read_pending(task, runs->registered, run) ||
-				read_unscheduled(task, runs->registered, run) || has_run;
-	tq_scan_close(runs);
+	peek_begin(&peek);
+	found = peek_find(&peek, task, run);
+	peek_end(&peek);
 	return found;
+}
+
+/* Does the same for many tasks, at one time. */
+void
+tq_runs_peek(const int64 *tasks, int n, TqRun *runs, bool *found)
+{
+	Peek peek;
+
+	peek_begin(&peek);
+	for (int i = 0; i < n; i++)
+		found[i] = peek_find(&peek, tasks[i], &runs[i]);
+	peek_end(&peek);
 }
 
 /*
@@ -105,8 +161,7 @@ static bool
 lock_location(TqTaskLocation location, int64 task, int run_id, TqLock mode)
 {
 	LocationTable *source = &location_tables[location];
-	TqScan *scan = tq_scan_open(&source->table, &source->index, source->nkeys,
-								NULL);
+	TqScan *scan = open_location(location, source->nkeys, NULL);
 	bool locked = tq_scan_find(scan, Int64GetDatum(task),
 							   Int16GetDatum(run_id), 0) &&
 				  tq_table_lock_row(scan->table, scan->slot, mode);
@@ -125,6 +180,51 @@ tq_run_lock_row(int64 task, int run_id)
 	return lock_location(TQ_LOCATION_RUN, task, run_id, TQ_LOCK_UPDATE);
 }
 
+/* Locks the row that peek_find() has found. */
+static bool
+peek_lock_found(Peek *peek, const TqRun *run, TqLock mode)
+{
+	switch (run->location)
+	{
+		case TQ_LOCATION_RUN:
+			return tq_table_lock_row(peek->runs->table, peek->runs->slot,
+									 mode);
+		case TQ_LOCATION_UNSCHEDULED:
+			return tq_table_lock_row(peek->unscheduled->table,
+									 peek->unscheduled->slot, mode);
+		case TQ_LOCATION_PENDING:
+			return tq_pending_scan_lock(peek->pending, run->task, mode);
+		case TQ_LOCATION_DELAYED:
+		case TQ_LOCATION_NONE:
+			break;
+	}
+	return lock_location(run->location, run->task, run->run_id, mode);
+}
+
+/*
+ * Locks the current row of a task, which peek_find() has found, and reads it
+ * again; see tq_run_lock().
+ */
+static bool
+peek_lock(Peek *peek, TqLock mode, TqRun *run)
+{
+	for (;;)
+	{
+		TqRun seen = *run;
+		bool is_locked = peek_lock_found(peek, &seen, mode);
+
+		peek_renew(peek);
+		if (!peek_find(peek, seen.task, run))
+			return false;
+		if (is_locked && run->location == seen.location &&
+			run->run_id == seen.run_id)
+			return true;
+		if (mode == TQ_LOCK_SKIP)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 /*
  * Locks and reads the current row of a task.  Returns false if there is no
  * such task or, under TQ_LOCK_SKIP, if another session has locked or changed
@@ -133,23 +233,13 @@ tq_run_lock_row(int64 task, int run_id)
 bool
 tq_run_lock(int64 task, TqLock mode, TqRun *run)
 {
-	TqRun seen;
+	Peek peek;
+	bool is_locked;
 
-	for (;;)
-	{
-		if (!tq_run_peek(task, &seen))
-			return false;
-		if ((seen.location == TQ_LOCATION_PENDING
-				 ? tq_pending_lock(seen.task, mode)
-				 : lock_location(seen.location, seen.task, seen.run_id,
-								 mode)) &&
-			tq_run_peek(task, run) && run->location == seen.location &&
-			run->run_id == seen.run_id)
-			return true;
-		if (mode == TQ_LOCK_SKIP)
-			return false;
-		CHECK_FOR_INTERRUPTS();
-	}
+	peek_begin(&peek);
+	is_locked = peek_find(&peek, task, run) && peek_lock(&peek, mode, run);
+	peek_end(&peek);
+	return is_locked;
 }
 
 /* ---- histories ---- */
@@ -245,7 +335,8 @@ add_details(TqHistoryRun *runs, int n, bool with_errors)
 TqHistoryRun *
 tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 {
-	History history = {.scan = open_runs(), .room = n + 4};
+	History history = {.scan = open_location(TQ_LOCATION_RUN, 1, NULL),
+					   .room = n + 4};
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 
 	memcpy(ids, tasks, sizeof(int64) * n);
@@ -437,18 +528,22 @@ static void
 lock_pass(TqTaskLock *locks, int n, TqLock mode,
 		  bool (*is_settled)(const TqRun *run), bool unscheduled_too)
 {
+	Peek peek;
+
+	peek_begin(&peek);
 	for (int i = 0; i < n; i++)
 	{
 		TqTaskLock *lock = &locks[i];
 
-		if (lock->is_done || !tq_run_peek(lock->task, &lock->run) ||
+		if (lock->is_done || !peek_find(&peek, lock->task, &lock->run) ||
 			(lock->run.location == TQ_LOCATION_UNSCHEDULED &&
 			 !unscheduled_too))
 			continue;
 		lock->is_done = true;
 		lock->is_locked = (is_settled != NULL && is_settled(&lock->run)) ||
-						  tq_run_lock(lock->task, mode, &lock->run);
+						  peek_lock(&peek, mode, &lock->run);
 	}
+	peek_end(&peek);
 }
 
 /*

@@ -315,6 +315,7 @@ typedef struct TqHistoryRun
 } TqHistoryRun;
 
 extern bool tq_run_peek(int64 task, TqRun *run);
+extern void tq_runs_peek(const int64 *tasks, int n, TqRun *runs, bool *found);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern bool tq_run_lock_row(int64 task, int run_id);
 extern TqHistoryRun *tq_runs_of_task(const TqTask *task, int *found);
@@ -415,10 +416,11 @@ typedef struct TqPendingScan TqPendingScan;
 
 extern TqPendingScan *tq_pending_scan_begin(Snapshot snapshot);
 extern bool tq_pending_scan_read(TqPendingScan *by, int64 task, TqRun *run);
+extern bool tq_pending_scan_lock(TqPendingScan *by, int64 task, TqLock mode);
+extern void tq_pending_scan_renew(TqPendingScan *by, Snapshot snapshot);
 extern void tq_pending_scan_end(TqPendingScan *by);
 
 extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
-extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
 
 /* Decides whether a claim takes a run, whose payload is not read yet. */
@@ -643,7 +645,7 @@ extern int64 tq_foreign_delete(int64 required, int max);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
 								  bool all_resolved, int next_run);
 extern void tq_unscheduled_count_up(int64 task, const int64 *unmet, int n);
-extern void tq_unscheduled_clear(int64 task);
+extern void tq_unscheduled_clear(const int64 *tasks, int n);
 extern int tq_compare_unscheduled(const void *a, const void *b);
 extern TqUnscheduled *tq_unscheduled_lock(const int64 *tasks, int n,
 										  int *found);
@@ -866,7 +868,7 @@ typedef struct TqFailure
 } TqFailure;
 
 extern void tq_failures_insert(const TqFailure *failures, int n);
-extern void tq_failure_delete(int64 task);
+extern void tq_failures_delete(const int64 *tasks, int n);
 
 /* ---- artifact_table.c: metadata and content of artifacts ---- */
 
