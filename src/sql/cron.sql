@@ -297,12 +297,101 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.cron_fault(tq_internal.cron) IS 'why a recurring task creates no task, for what has become of its owner; NULL: it does';
 
-CREATE FUNCTION tq_internal.cron_faults() RETURNS TABLE (name text, role oid, fault text) LANGUAGE tq_read AS $$
+-- Before 1.5 it is GMT.
+CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT coalesce(current_setting('cron.timezone', true), CASE WHEN current_setting('cron.database_name', true) IS NOT NULL
+			OR EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);
+	END;
+COMMENT ON FUNCTION tq_internal.cron_time_zone() IS 'time zone of the schedules of pg_cron; NULL: it is not preloaded';
+
+CREATE FUNCTION tq_internal.cron_field(field text, lowest int, highest int, names text[]) RETURNS int[] LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+DECLARE
+	part text;
+	m text[];
+	bounds int[];
+	found int[] := '{}';
 BEGIN
-	RETURN QUERY SELECT c.name, c.role::oid, tq_internal.cron_fault(c) FROM tq_internal.cron c;
+	FOREACH part IN ARRAY string_to_array(lower(field), ',') LOOP
+		m := regexp_match(part, '^(\*|[0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?(?:/([1-9][0-9]?))?$');
+		bounds := CASE WHEN m[1] = '*' THEN ARRAY[lowest, highest]
+			ELSE ARRAY(SELECT CASE WHEN b.text ~ '[0-9]' THEN b.text::int ELSE array_position(names, b.text) + lowest - 1 END
+				FROM unnest(ARRAY[m[1], coalesce(m[2], m[1])]) WITH ORDINALITY AS b (text, n) ORDER BY b.n) END;
+		IF m IS NULL OR array_position(bounds, NULL) IS NOT NULL OR bounds[1] < lowest OR bounds[2] > highest THEN
+			RETURN NULL;
+		END IF;
+		found := found || ARRAY(SELECT generate_series(bounds[1], bounds[2], coalesce(m[3]::int, 1)));
+	END LOOP;
+	RETURN found;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.cron_faults() IS 'recurring tasks, each with why it creates no task; NULL: it does';
+COMMENT ON FUNCTION tq_internal.cron_field(text, int, int, text[]) IS 'what a field of a schedule matches; NULL: it is none';
+
+-- As pg_cron reads a schedule: a day matches by both fields of days if one begins with a
+-- star, else by either; a local time that a change of clocks leaves out is no firing.
+CREATE FUNCTION tq_internal.next_firings(schedule text, zone text, after timestamptz, max int) RETURNS timestamptz[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	seconds int := substring(schedule, '^\s*([0-9]{1,2})\s+[Ss]econds?\s*$');
+	f text[] := regexp_split_to_array(btrim(coalesce('{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+		"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}'::jsonb ->> schedule, schedule)), '\s+');
+	minutes int[] := tq_internal.cron_field(f[1], 0, 59, '{}');
+	hours int[] := tq_internal.cron_field(f[2], 0, 23, '{}');
+	days int[] := CASE WHEN f[3] = '$' THEN '{}' ELSE tq_internal.cron_field(f[3], 1, 31, '{}') END;
+	months int[] := tq_internal.cron_field(f[4], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
+	weekdays int[] := tq_internal.cron_field(f[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}');
+	day date := (after AT TIME ZONE zone)::date;
+	firings timestamptz[] := '{}';
+	by_day bool;
+	by_weekday bool;
+BEGIN
+	IF seconds IS NOT NULL THEN
+		RETURN ARRAY(SELECT after + n * seconds * interval '1 second' FROM generate_series(1, max) AS n);
+	ELSIF cardinality(f) <> 5 OR minutes IS NULL OR hours IS NULL OR days IS NULL OR months IS NULL OR weekdays IS NULL THEN
+		RETURN NULL;
+	END IF;
+	FOR n IN 0 .. 3000 LOOP	-- a leap day is at most eight years away
+		by_day := extract(day FROM day) = ANY (days) OR f[3] = '$' AND extract(day FROM day + 1) = 1;
+		by_weekday := extract(dow FROM day) = ANY (weekdays) OR extract(dow FROM day) = 0 AND 7 = ANY (weekdays);
+		IF extract(month FROM day) = ANY (months)
+			AND (by_day AND by_weekday OR (by_day OR by_weekday) AND NOT starts_with(f[3], '*') AND NOT starts_with(f[5], '*')) THEN
+			firings := firings || ARRAY(SELECT DISTINCT t.at
+				FROM unnest(hours) AS h CROSS JOIN unnest(minutes) AS m CROSS JOIN LATERAL (SELECT day + make_interval(hours => h, mins => m) AS local) AS l
+					CROSS JOIN LATERAL (SELECT l.local AT TIME ZONE zone AS at) AS t
+				WHERE t.at > after AND t.at AT TIME ZONE zone = l.local ORDER BY t.at LIMIT max);
+			EXIT WHEN cardinality(firings) >= max;
+		END IF;
+		day := day + 1;
+	END LOOP;
+	RETURN firings[:max];
+END
+$$;
+COMMENT ON FUNCTION tq_internal.next_firings(text, text, timestamptz, int) IS 'the next times at which pg_cron fires a schedule in a time zone; NULL: not known';
+
+CREATE FUNCTION tq_internal.say_time_zone(schedule text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	zone text := tq_internal.cron_time_zone();
+	now timestamptz := tq_internal.clock_now();
+	firings timestamptz[] := tq_internal.next_firings(schedule, zone, now, 3);
+BEGIN
+	IF firings <> tq_internal.next_firings(schedule, current_setting('TimeZone'), now, 3) THEN
+		RAISE NOTICE 'schedule "%" is read in time zone %, and not in % as this session', schedule, zone, current_setting('TimeZone')
+			USING DETAIL = format('It fires next at %s.', firings[1]),
+				HINT = CASE WHEN current_setting('cron.timezone', true) IS NULL THEN 'pg_cron before 1.5 knows GMT only. Give the hours in GMT.'
+					ELSE 'Give the hours in that time zone, or set cron.timezone, which is one for all schedules of the server.' END;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.say_time_zone(text) IS 'says by a NOTICE in which time zone a schedule is read, if that is not the session''s and matters';
+
+CREATE FUNCTION tq_internal.cron_faults() RETURNS TABLE (name text, role oid, fault text, next_fires timestamptz[]) LANGUAGE tq_read AS $$
+BEGIN
+	RETURN QUERY SELECT c.name, c.role::oid, tq_internal.cron_fault(c),
+		CASE WHEN NOT c.paused THEN tq_internal.next_firings(c.schedule, tq_internal.cron_time_zone(), tq_internal.clock_now(), 3) END
+		FROM tq_internal.cron c;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.cron_faults() IS 'recurring tasks, each with why it creates no task, NULL: it does; and when it fires next, NULL: not known, or it is paused';
 
 CREATE FUNCTION tq_internal.check_cron_size(name text, value jsonb, setting text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -395,6 +484,7 @@ BEGIN
 		PERFORM tq_internal.check_quota('tq.max_cron_jobs');
 	END IF;
 	RETURN NEXT tq_internal.schedule_firings(cron);
+	PERFORM tq_internal.say_time_zone(schedule);
 END
 $$;
 COMMENT ON FUNCTION tq.schedule_cron(text, text, text, jsonb, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, jsonb, int, text) IS
@@ -542,12 +632,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq_internal.cron_jobs() IS 'jobs of recurring tasks in pg_cron, with the last entry of its log; none if it is in another database';
-
--- Before 1.5 it is GMT.
-CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
-	LANGUAGE sql STABLE
-	BEGIN ATOMIC
-		SELECT coalesce(current_setting('cron.timezone', true), CASE WHEN current_setting('cron.database_name', true) IS NOT NULL
-			OR EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);
-	END;
-COMMENT ON FUNCTION tq_internal.cron_time_zone() IS 'time zone of the schedules of pg_cron; NULL: it is not preloaded';

@@ -719,7 +719,7 @@ COMMENT ON COLUMN tq.binding_overview.exchange IS 'exchange whose messages it ge
 COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys';
 
 CREATE VIEW tq_internal.all_cron_overview AS
-	SELECT c.name, pg_get_userbyid(c.role)::text AS owner, c.schedule, tq_internal.cron_time_zone() AS time_zone,
+	SELECT c.name, pg_get_userbyid(c.role)::text AS owner, c.schedule, tq_internal.cron_time_zone() AS time_zone, f.next_fires,
 		c.task_queue_id, c.payload, c.options, c.overlap,
 		CASE WHEN c.paused THEN false ELSE j.active END AS active,
 		c.last_scheduled, c.last_fired, c.last_task AS last_task_id, t.state AS last_state, c.last_skipped,
@@ -736,7 +736,8 @@ COMMENT ON VIEW tq.cron_overview IS 'recurring tasks: when they fire, what the l
 COMMENT ON COLUMN tq.cron_overview.name IS 'name of the recurring task';
 COMMENT ON COLUMN tq.cron_overview.owner IS 'role with whose rights it creates tasks';
 COMMENT ON COLUMN tq.cron_overview.schedule IS 'when it fires, as pg_cron reads it';
-COMMENT ON COLUMN tq.cron_overview.time_zone IS 'time zone of the schedule; NULL: pg_cron is not preloaded';
+COMMENT ON COLUMN tq.cron_overview.time_zone IS 'time zone of the schedule: cron.timezone, and GMT before pg_cron 1.5, which knows no other; NULL: pg_cron is not preloaded';
+COMMENT ON COLUMN tq.cron_overview.next_fires IS 'the next three times at which it fires; of a schedule in seconds, if it has fired now; NULL: it is paused, or pg_cron is not preloaded';
 COMMENT ON COLUMN tq.cron_overview.task_queue_id IS 'queue of its tasks';
 COMMENT ON COLUMN tq.cron_overview.payload IS 'payload of its tasks, with fields that are replaced';
 COMMENT ON COLUMN tq.cron_overview.options IS 'further arguments of enqueue';

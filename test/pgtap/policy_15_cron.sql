@@ -243,6 +243,20 @@ SELECT ok(NOT has_table_privilege('boss', 'tq_internal.cron', 'SELECT') AND NOT 
 	'15.3 of what it is made, only the owner of the table reads');
 
 -- ---------------------------------------------------------------------------
+-- The next times, in the time zone of pg_cron
+-- ---------------------------------------------------------------------------
+
+SELECT is((SELECT string_agg(to_char(f AT TIME ZONE zone, 'MM-DD HH24:MI'), ', ') FROM unnest(tq_internal.next_firings(schedule, zone, at::timestamptz, 3)) AS f), fires, format('15.6 %s in %s', schedule, zone))
+FROM (VALUES ('* * * * *', 'GMT', '2026-01-31 23:58:30+00', '01-31 23:59, 02-01 00:00, 02-01 00:01'), ('0 3 * * *', 'Europe/Berlin', '2026-03-28 12:00+00', '03-29 03:00, 03-30 03:00, 03-31 03:00'),
+	('30 2 * * *', 'Europe/Berlin', '2026-03-28 12:00+00', '03-30 02:30, 03-31 02:30, 04-01 02:30'), ('5-59/20,0 8 * * mon-fri', 'GMT', '2026-01-02 08:30+00', '01-02 08:45, 01-05 08:00, 01-05 08:05'),
+	('0 0 13 * 5', 'GMT', '2026-02-12 00:00+00', '02-13 00:00, 02-20 00:00, 02-27 00:00'), ('0 0 13 * *', 'GMT', '2026-02-12 00:00+00', '02-13 00:00, 03-13 00:00, 04-13 00:00'), ('0 0 * * 7', 'GMT', '2026-02-12 00:00+00', '02-15 00:00, 02-22 00:00, 03-01 00:00'),
+	('0 12 29 feb *', 'GMT', '2096-03-01 00:00+00', '02-29 12:00'), ('0 0 $ * *', 'GMT', '2026-01-31 00:00+00', '02-28 00:00, 03-31 00:00, 04-30 00:00'), ('@daily', 'GMT', '2026-01-01 00:00+00', '01-02 00:00, 01-03 00:00, 01-04 00:00'),
+	('30 seconds', 'GMT', '2026-01-01 00:00+00', '01-01 00:00, 01-01 00:01, 01-01 00:01'), ('0 0 31 2 *', 'GMT', '2026-01-01 00:00+00', NULL), ('60 * * * *', 'GMT', '2026-01-01 00:00+00', NULL), ('* * * *', 'GMT', '2026-01-01 00:00+00', NULL), ('0 0 * * *', NULL, '2026-01-01 00:00+00', NULL)) AS v (schedule, zone, at, fires);
+SELECT is(next_fires[1], (SELECT date_trunc('minute', tq_internal.clock_now()) + interval '1 minute'), '15.6 next_fires') FROM tq.cron_overview WHERE name = 'a' AND owner = current_user;
+SELECT tq.pause_cron('a') \g /dev/null
+SELECT is(next_fires, NULL, '15.6 next_fires: it is paused') FROM tq.cron_overview WHERE name = 'a' AND owner = current_user;
+
+-- ---------------------------------------------------------------------------
 -- Audit trail
 -- ---------------------------------------------------------------------------
 

@@ -63,6 +63,10 @@ my $late = enqueue($node, $db, "deadline => '100 ms'");
 # Errors of a schedule
 # ---------------------------------------------------------------------------
 
+(undef, undef, my $zone) = $node->psql($db, "SET TimeZone = 'Asia/Tokyo'; SELECT tq.schedule_cron('zone', '0 3 * * *', 'p/q')");
+like($zone, qr/NOTICE:  schedule "0 3 \* \* \*" is read in time zone GMT, and not in Asia\/Tokyo as this session\nDETAIL:  It fires next at \d{4}-\d\d-\d\d 12:00:00\+09\.\nHINT:  (pg_cron before 1.5 knows GMT only|Give the hours in that time zone)/, 'the time zone is said');
+(undef, undef, $zone) = $node->psql($db, "SET TimeZone = 'Asia/Tokyo'; SELECT tq.schedule_cron('zone', '*/7 * * * *', 'p/q'); SELECT tq.unschedule_cron('zone')");
+is($zone, '', 'but not where it does not matter');
 my $refused = error_of("SELECT tq.schedule_cron('bad', '61 * * * *', 'p/q')");
 like($refused, qr/TQ400: invalid schedule "61 \* \* \* \*".*HINT:  Give five fields/s, 'a schedule that is none');
 $refused = error_of("SELECT tq.schedule_cron('bad', '30 seconds', 'p/q')");
