@@ -8,7 +8,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "utils/tuplestore.h"
 

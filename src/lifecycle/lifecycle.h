@@ -160,6 +160,7 @@ typedef struct TqAllowance
 	TimestampTz at; /* when */
 } TqAllowance;
 
+extern void tq_quota_check_queue(int32 queue, int64 made);
 extern bool tq_limits_take(int32 queue, int max, TimestampTz now,
 						   TqAllowance *allowance);
 extern void tq_limits_use(const TqAllowance *allowance, int n,

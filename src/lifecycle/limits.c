@@ -1,7 +1,7 @@
 /*
  * limits.c
  *	  Limits of queues: pause, running tasks, claims per interval, tasks that
- *	  wait (doc/spec/policy.md 6).
+ *	  wait (doc/spec/policy.md 6); and quotas of what a role may have in one.
  *
  * Decides how much a call may claim from a queue, or create in it.  limit_room.c
  * ensures that two transactions do not take the same slot, and counts claims.
@@ -451,4 +451,150 @@ tq_limits_check_creation(const TqTask *const *tasks, int n,
 	n = (int) qunique(queues, n, sizeof(int32), compare_int32);
 	for (int i = 0; i < n; i++)
 		check_queue(queues[i], starts, nstarts, now);
+}
+
+/* ---- quotas of what a queue has ---- */
+
+/*
+ * What each task adds to is limited by queue, because the counters say how much
+ * a queue has (shmem/counters.c): a look at them counts nothing, and takes no
+ * lock but theirs.  They are of committed transactions and of this one, so that
+ * what is rolled back counts no longer, and transactions that are open at the
+ * same time do not see each other.
+ *
+ * A session does not look for each task.  Of what a look finds to be left it
+ * makes a thousandth without another look: so much can each session of a role
+ * pass a quota by, beside what was not committed yet.  It is a sixteenth where
+ * the queue has no counters, and all such queues of the database have more than
+ * the quota together, so that the rows of the database are counted.  No quota is
+ * looked at while they are counted after a start of the server.
+ */
+#define LEFT_BY_COUNTERS 1000
+#define LEFT_BY_ROWS 16
+
+typedef struct QueueQuota
+{
+	TqQuota quota;
+	int first; /* gauges that are added up */
+	int last;
+} QueueQuota;
+
+static const QueueQuota queue_quotas[] =
+	{{{"tq.max_unresolved_tasks", &tq_max_unresolved_tasks, "unresolved tasks",
+	   "Create tasks when others are resolved, or cancel some."},
+	  TQ_QUEUE_UNSCHEDULED,
+	  TQ_QUEUE_RUNNING},
+	 {{"tq.max_groups", &tq_max_groups, "task groups",
+	   "A group counts until it has expired and has no tasks."},
+	  TQ_QUEUE_GROUPS,
+	  TQ_QUEUE_GROUPS},
+	 {{"tq.max_unique_keys", &tq_max_unique_keys, "unique keys",
+	   "A key counts until the task that had it last is deleted."},
+	  TQ_QUEUE_UNIQUE_KEYS,
+	  TQ_QUEUE_UNIQUE_KEYS},
+	 {{"tq.max_foreign_dependencies", &tq_max_foreign_dependencies,
+	   "dependencies on tasks of others",
+	   "A dependency counts until one of its tasks is deleted."},
+	  TQ_QUEUE_FOREIGN,
+	  TQ_QUEUE_FOREIGN}};
+
+/* Where tq_quotas_left may be used up. */
+static Oid left_to = InvalidOid;
+static int32 left_in = 0;
+
+static int64
+sum_of_gauges(const QueueQuota *quota, const int64 *gauges)
+{
+	int64 sum = 0;
+
+	for (int i = quota->first; i <= quota->last; i++)
+		sum += gauges[i];
+	return sum;
+}
+
+/* Returns whether this transaction has added to what a quota limits. */
+static bool
+has_added(const QueueQuota *quota, int32 queue)
+{
+	int64 added = 0;
+
+	for (int i = quota->first; i <= quota->last; i++)
+		added += tq_count_changes_own(tq_locked_table, queue, i);
+	return added > 0;
+}
+
+/*
+ * Returns how much of the quotas of a queue is left; below 0 if one is passed
+ * that this transaction has added to, which *passed is then.
+ */
+static int64
+left_of(int32 queue, const int64 *gauges, const QueueQuota **passed)
+{
+	int64 least = PG_INT32_MAX;
+
+	for (int i = 0; i < lengthof(queue_quotas); i++)
+	{
+		const QueueQuota *quota = &queue_quotas[i];
+		int64 left = *quota->quota.limit - sum_of_gauges(quota, gauges);
+
+		if (*quota->quota.limit < 0)
+			continue;
+		if (left < 0 && !has_added(quota, queue))
+			left = 0;
+		if (left < least)
+			*passed = quota;
+		least = Min(least, left);
+	}
+	return least;
+}
+
+/* Looks at the quotas of a queue; returns how much the session may make then. */
+static int
+look(int32 queue)
+{
+	const QueueQuota *quota = NULL;
+	int64 gauges[TQ_QUEUE_GAUGES];
+	int share = LEFT_BY_COUNTERS;
+	TqCountSource source;
+	int64 left;
+
+	if (superuser_arg(GetSessionUserId()))
+		return PG_INT32_MAX;
+	source = tq_count_read_gauges(queue, false, gauges);
+	if (source == TQ_COUNT_REBUILDING)
+	{
+		tq_request_cycle(tq_clock_now());
+		return 0;
+	}
+	left = left_of(queue, gauges, &quota);
+	if (left < 0 && source == TQ_COUNT_TABLES)
+	{
+		share = LEFT_BY_ROWS;
+		(void) tq_count_read_gauges(queue, true, gauges);
+		left = left_of(queue, gauges, &quota);
+	}
+	if (left < 0)
+		tq_quota_refuse(&quota->quota,
+						GetUserNameFromId(GetSessionUserId(), false),
+						tq_queue_name(queue), sum_of_gauges(quota, gauges));
+	return (int) (left / share);
+}
+
+/*
+ * Raises 53400 if a queue, in which this call has created tasks, has more than
+ * the settings allow of what they have added: that many tasks and dependencies
+ * at most.
+ */
+void
+tq_quota_check_queue(int32 queue, int64 made)
+{
+	if (queue == left_in && GetSessionUserId() == left_to &&
+		made <= tq_quotas_left)
+	{
+		tq_quotas_left -= (int) made;
+		return;
+	}
+	tq_quotas_left = look(queue);
+	left_in = queue;
+	left_to = GetSessionUserId();
 }

@@ -165,22 +165,6 @@ tq_count_ended(TimestampTz now, int *n)
 /* ---- counts of a queue ---- */
 
 /*
- * Runs a statement that inserts or deletes rows and returns their queues, and
- * counts each by that much; returns how many they are.
- */
-int
-tq_count_changed_rows(int gauge, int by, TqStatement *statement,
-					  const Datum *values)
-{
-	int n;
-	const int64 *queues = tq_spi_run_ids(statement, values, &n);
-
-	for (int i = 0; i < n; i++)
-		tq_count(TQ_COUNTED_QUEUE, queues[i], gauge, by);
-	return n;
-}
-
-/*
  * Returns a gauge of a queue, less what time has ended; counts the rows by a
  * statement if there are no counters.
  */

@@ -217,3 +217,21 @@ tq_unique_keys_release(const int64 *tasks, int n)
 									 &release_unique_keys,
 									 TQ_VALUES(tq_array_int64(tasks, n)));
 }
+
+/* ---- what counters count beside tasks ---- */
+
+/*
+ * Runs a statement that inserts or deletes rows and returns their queues, and
+ * counts each by that much; returns how many they are.
+ */
+int
+tq_count_changed_rows(int gauge, int by, TqStatement *statement,
+					  const Datum *values)
+{
+	int n;
+	const int64 *queues = tq_spi_run_ids(statement, values, &n);
+
+	for (int i = 0; i < n; i++)
+		tq_count(TQ_COUNTED_QUEUE, queues[i], gauge, by);
+	return n;
+}

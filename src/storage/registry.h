@@ -196,8 +196,18 @@ typedef struct TqAuditRow
 	Jsonb *arguments;
 } TqAuditRow;
 
+/* What a role may have at most. */
+typedef struct TqQuota
+{
+	const char *setting;
+	const int *limit;
+	const char *what;
+	const char *way_out; /* how a role makes room */
+} TqQuota;
+
+extern void tq_quota_refuse(const TqQuota *quota, const char *role,
+							const char *queue, int64 present);
 extern void tq_quota_check(const char *setting);
-extern void tq_quota_check_queue(int32 queue, int64 made);
 
 extern void tq_audit_insert(const TqAuditRow *row);
 extern int tq_audit_delete(TimestampTz before, int max);

@@ -817,6 +817,8 @@ typedef struct TqKeyOfTask
 	char *key;
 } TqKeyOfTask;
 
+extern int tq_count_changed_rows(int gauge, int by, TqStatement *statement,
+								 const Datum *values);
 extern void tq_task_keys_insert(const TqKeyOfTask *keys, int n);
 extern void tq_task_keys_read(int64 task, char **keys);
 
@@ -909,8 +911,6 @@ extern int64 tq_count_claimed(int32 queue, TimestampTz now);
 extern TqGauges *tq_count_rows(int *n);
 extern TqCountSource tq_count_read_gauges(int32 queue, bool by_rows,
 										  int64 *gauges);
-extern int tq_count_changed_rows(int gauge, int by, TqStatement *statement,
-								 const Datum *values);
 extern TqGauges *tq_count_ended(TimestampTz now, int *n);
 extern bool tq_count_build_gauges(int32 queue);
 extern bool tq_count_read_group(int64 id, int64 *counters);
