@@ -144,6 +144,15 @@ priority_compare_slug(const void *a, const void *b)
 						   &((const TqTask *) b)->task_id);
 }
 
+static void
+report_left(int n)
+{
+	ereport(NOTICE, (errmsg_plural("%d task keeps its priority",
+								   "%d tasks keep their priority", n, n),
+					 errdetail("The priority of a task can be changed until "
+							   "it is resolved for the first time.")));
+}
+
 /*
  * Locks and returns the tasks of a group that are to change, in order of task
  * id.
@@ -155,13 +164,19 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 	int64 *ids = tq_group_unresolved(group, &n);
 	TqTaskLock *locks = tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
 	int nlocked = 0;
+	int nleft = 0;
 	TqTask *tasks;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (locks[i].is_locked && !was_resolved(&locks[i].run))
 			ids[nlocked++] = locks[i].task;
+		else
+			nleft += locks[i].is_locked &&
+					 !tq_state_is_resolved(locks[i].run.state);
 	}
+	if (nleft > 0)
+		report_left(nleft);
 	tasks = tq_tasks_core(ids, nlocked, &n);
 	*found = 0;
 	for (int i = 0; i < n; i++)
