@@ -53,7 +53,9 @@ group_check_member(const TqGroup *group, const TqNamedTask *named,
 							   tq_slug_text(&group->task_group_id)),
 						errdetail("It was sealed at %s.",
 								  tq_clock_text(group->sealed)),
-						errhint("Create the task in another group.")));
+						errhint("Create the task in another group; "
+								"tq.rerun_task(), with a new deadline if "
+								"needed, runs one of this group again.")));
 }
 
 /*

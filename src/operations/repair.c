@@ -784,7 +784,12 @@ decide_waits(Repair *repair)
 static void
 repair_check_member(const Repair *repair, const Member *member)
 {
-	if (repair->deadline == 0 && member->task.deadline < repair->now)
+	bool is_late = repair->deadline == 0 &&
+				   member->task.deadline < repair->now;
+
+	if (is_late && !repair->is_group)
+		tq_error_past_deadline(&member->task);
+	if (is_late)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
 				 errmsg("task \"%s\" is past its deadline",

@@ -50,6 +50,8 @@ SELECT pg_temp.create('du', '{"$deadline": "10 minutes", "$deps": ["du"]}');
 SET tq.clock_offset = '11 minutes';
 SELECT pg_temp.refused(format('SELECT tq.rerun_task(pg_temp.id(%L), downstream => true)', n), 'TQ409', '2.4 past the deadline without a new one: ' || n)
 FROM unnest('{d,dp,dr,du}'::text[]) AS n;
+SELECT alike(pg_temp.error(format('SELECT tq.rerun_task(pg_temp.id(%L), downstream => %L)', 'd', downstream)) ->> 'hint', initcap(left(w.advice, 1)) || substr(w.advice, 2) || '%',
+	'2.4 it says what why() says, downstream ' || downstream) FROM tq.why(pg_temp.id('d')) AS w, unnest('{false,true}'::bool[]) AS downstream;
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('d'), '30 minutes')), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 a new deadline: a new run');
 SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() + interval '30 minutes'), '2.4 the deadline counts from now');
 SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'expires', pg_temp.clock() + interval '40 minutes'), '2.4 expires stays as long after it');

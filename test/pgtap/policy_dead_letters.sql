@@ -396,6 +396,8 @@ SELECT pg_temp.report('in', 'failed');
 SET tq.clock_offset = '61 minutes';
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('in'))$$, 'TQ409', 'a sealed group takes no new task');
 SELECT ok(pg_temp.has_letter('in'), 'and the letter stays');
+SELECT alike(pg_temp.error($$SELECT tq.redrive(pg_temp.id('in'))$$) ->> 'hint', '%tq.rerun_task()%', 'the hint leads to rerun_task()');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('in'), '1 hour')), 'pending 5: scheduled>failed/failed rerun>pending', 'which runs the task itself again');
 ROLLBACK TO s;
 
 -- a deadline that the server no longer allows for new definitions
