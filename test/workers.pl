@@ -107,16 +107,19 @@ my %kind = (
 		quick => '{"picture": 1, "seconds": 0.002}', long => '{"picture": 1, "seconds": 600}' },
 	node => { command => [ 'node', "$folder/worker.mjs" ], queue => 'shop/resize', kills => 100, at_once => 6,
 		quick => '{"picture": 1, "seconds": 0.002}', long => '{"picture": 1, "seconds": 600}' },
+	many => { command => [ '/usr/bin/python3', "$folder/many.py" ], queue => 'shop/fetch', kills => 24, at_once => 4,
+		quick => '{"picture": 1, "seconds": 0.002}', long => '{"picture": 1, "seconds": 600}' },
 	render => { command => [ '/usr/bin/python3', "$folder/render.py" ], queue => 'shop/render', kills => 40, at_once => 6,
 		quick => '{"command": ["sh", "-c", "echo work; sleep NAP & sleep 0.002"]}', long => '{"command": ["sleep", "NAP"]}',
 		unknown => '{"command": ["no-such-command"]}' },
 	bash => { command => [ "$tree/test/demo-worker", 'shop/sh', 'eu' ], queue => 'shop/sh', kills => 40, at_once => 4,
 		quick => '{"command": "sleep 0.002"}', long => '{"command": "sleep NAP"}', unknown => '{"command": "no-such-command"}' });
-my @kinds = qw(python node render bash);
+my @kinds = qw(python many node render bash);
 
 # What the work of a program does first.
 my %first = (
 	'worker.py' => qq{    if "code" in payload:\n        return eval(payload["code"])\n    print("work", flush=True)\n},
+	'many.py' => qq{    if "code" in payload:\n        return eval(payload["code"])\n    print("work", flush=True)\n},
 	'worker.mjs' => qq{  if (payload.code) return eval(payload.code)\n  console.log('work')\n});
 
 # Writes the programs to the folder.
@@ -136,7 +139,7 @@ sub reason_without
 {
 	my ($kind) = @_;
 
-	return system('/usr/bin/python3 -c "import psycopg" 2>/dev/null') ? 'python3 has no module psycopg' : undef if $kind =~ /python|render/;
+	return system('/usr/bin/python3 -c "import psycopg" 2>/dev/null') ? 'python3 has no module psycopg' : undef if $kind =~ /python|many|render/;
 	return undef if $kind eq 'bash';
 	return $ENV{TQ_WITHOUT_NODE} if $ENV{TQ_WITHOUT_NODE};
 	return system("cd '$folder' && node --input-type=module -e \"import 'pg'\" 2>/dev/null") ? 'node has no module pg' : undef;
@@ -332,6 +335,8 @@ my %anything = (
 # ---- all of it ----
 
 $code{'worker.py'} =~ s/^(?=def work)/def raise_(text):\n    raise ValueError(text)\n\n/m;
+$code{'many.py'} =~ s/^(?=async def work)/def raise_(text):\n    raise ValueError(text)\n\n/m;
+$code{'many.py'} =~ s/^CLAIM = 30/CLAIM = 5/m or die "many.py has no CLAIM\n";
 $code{'worker.mjs'} =~ s/^(?=async function work)/function raise_ (text) { throw new Error(text) }\n/m;
 write_programs();
 my %without = map { $_ => reason_without($_) } @kinds;
@@ -352,6 +357,7 @@ SKIP:
 		note(sprintf "%s: %.0f s", $kind, time - $begin);
 	}
 }
+$anything{many} = { map { $_ => $anything{python}{$_} } grep { !/^exit/ } keys %{ $anything{python} } };
 my %worker = map { $_ => begin($_, $_) } @of;
 cancel($_) for @of;
 report_anything($_, %{ $anything{$_} // {} }) for @of;
