@@ -201,6 +201,21 @@ COMMENT ON FUNCTION tq_internal.drawn_title(tq.slugid, text) IS 'id and name of 
 --
 -- The clock is read after the rows, because a running run ends now.
 
+-- Rows for a terminal: at most 110 columns in psql.
+CREATE FUNCTION tq.group_tasks(task_group_id tq.slugid) RETURNS TABLE (task_id tq.slugid, name text, state text, runs int, detail text)
+	LANGUAGE tq_read AS $$
+DECLARE
+	number bigint := tq_internal.group_to_list(task_group_id);
+BEGIN
+	RETURN QUERY
+		SELECT t.task_id, tq_internal.shorten(d.name, 28), tq_internal.state_name(d.state), d.run_id + 1,
+			tq_internal.shorten(CASE WHEN d.is_delayed THEN 'delayed' ELSE coalesce(d.progress, tq_internal.reason_resolved_name(d.reason)) END, 30)
+		FROM unnest(tq_internal.drawn_tasks(number, group_tasks.task_group_id)) AS d JOIN tq_internal.task t ON t.id = d.task
+		ORDER BY d.task;
+END
+$$;
+COMMENT ON FUNCTION tq.group_tasks(tq.slugid) IS 'the tasks of a group as short rows, in the order of their creation: state, number of runs, and why the last one was resolved, or its progress';
+
 CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
 	LANGUAGE tq_read AS $$
 DECLARE

@@ -27,6 +27,14 @@ SELECT is(pg_temp.keys(tq.seal_task_group(pg_temp.id('lone'))), 'expires schedul
 SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('lone'))), 'expires schedulerId sealed taskGroupId', '2.7 get: it is sealed');
 SELECT is(tq.get_task_group(pg_temp.id('lone')) ->> 'schedulerId', '-', '2.7 the schedulerId is - by default');
 
+-- group_tasks: short rows
+SELECT pg_temp.create('t1', '{"$group": "t"}'), pg_temp.create('t2', '{"$group": "t", "$deps": ["t1"]}'), pg_temp.create('t3', '{"$group": "t", "policy": {"delay": 600}}'),
+	tq.enqueue('test/q-t4', task_group_id => pg_temp.id('t'), name => repeat('long name ', 9)), pg_temp.create('t5', '{"$group": "t"}') \g /dev/null
+SELECT pg_temp.take('t1'), pg_temp.report('t1', 'malformed-payload'), pg_temp.take('t5'), tq.report_progress(pg_temp.id('t5'), 0, 1, 4, repeat('m', 200)) \g /dev/null
+SELECT is((SELECT string_agg(concat_ws('|', name, state, runs, detail), ', ') FROM tq.group_tasks(pg_temp.id('t'))),
+	't1|exception|1|malformed-payload, t2|unscheduled|0, t3|pending|1|delayed, long name long name long ...|pending|1, t5|running|1|25 %, ' || repeat('m', 21) || '...', '2.7 group_tasks');
+SELECT pg_temp.throws($$SELECT * FROM tq.group_tasks(pg_temp.id('nobody'))$$, 'TQ404', '2.7 group_tasks: no such group');
+
 -- name_task_group, with the right to seal
 CREATE FUNCTION pg_temp.named(name text) RETURNS text LANGUAGE sql AS $$ SELECT concat_ws(' ', coalesce(max(o.name), '-'), count(*)) FROM tq.group_overview o WHERE task_group_id = pg_temp.id(named.name) $$;
 SELECT pg_temp.create('n1', '{"$group": "n1"}'), pg_temp.create('n2', '{"$group": "nn"}') \g /dev/null
