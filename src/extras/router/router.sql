@@ -524,7 +524,7 @@ DECLARE
 BEGIN
 	worker_group := COALESCE(worker_group, (tq_shard_internal.session_worker())[1]);
 	worker_id := COALESCE(worker_id, (tq_shard_internal.session_worker())[2]);
-	RETURN QUERY SELECT * FROM tq_shard_internal.claim_task_at(tq_shard_internal.of_task(task_id), task_id, run_id, worker_group, worker_id);
+	RETURN QUERY SELECT * FROM tq_shard_internal.claim_task_at(tq_shard_internal.of_task(task_id), @claim_task:names@);
 END
 $$;
 @claim_task:comment@
