@@ -86,6 +86,20 @@ BEGIN
 END
 $$;
 
+-- Puts all tasks in so many groups, in the order of their ids.
+CREATE PROCEDURE many.add_groups(groups bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	first CONSTANT bigint = (SELECT min(id) FROM tq_internal.task);
+	last CONSTANT bigint = (SELECT max(id) FROM tq_internal.task);
+	base CONSTANT bigint = (SELECT max(id) FROM tq_internal.task_group);
+BEGIN
+	SET LOCAL session_replication_role = replica;
+	INSERT INTO tq_internal.task_group (id, task_group_id, expires, queue)
+		SELECT base + g, tq.stable_slugid('many added ' || g), clock_timestamp() + interval '1 year', many.queue('many/q' || g % 10) FROM generate_series(1, groups) AS g;
+	UPDATE tq_internal.task SET group_id = base + 1 + (id - first) * groups / (last - first + 1);
+END
+$$;
+
 -- The first task in a state, from the middle of them.
 CREATE FUNCTION many.task(n bigint, of text) RETURNS tq.slugid LANGUAGE sql AS $$
 	SELECT tq.stable_slugid('many task ' || (percentile_disc(0.5) WITHIN GROUP (ORDER BY i))) FROM many.draw(n, true) WHERE state = of

@@ -197,9 +197,7 @@ END
 $$;
 SELECT is(pg_temp.plan_as('boss', format(query, 'tq.' || name, key)), pg_temp.plan_as('boss', format(query, 'tq_internal.all_' || name, key)), format('8.5 the plan of all rows: %s', replace(format(query, name, key), '%', '%%')))
 FROM view, unnest('{SELECT * FROM %s,SELECT count(*) FROM %s,"SELECT * FROM %s o ORDER BY 1 LIMIT 5","SELECT * FROM %s WHERE %s IS NULL LIMIT 5"}'::text[]) AS query ORDER BY name, query;
-SET LOCAL enable_sort = off;	-- of two rows
 SELECT matches(pg_temp.plan_as('boss', 'SELECT * FROM tq.failure_overview ORDER BY resolved DESC LIMIT 5'), 'Index Scan Backward using failure_resolved', '8.5 the latest failures by index');
-RESET enable_sort;
 SELECT matches(pg_temp.plan_as('boss', format('SELECT * FROM tq.task_overview WHERE task_id = %L', id)), 'Index Scan using task_task_id_key', '8.5 a task by index') FROM task LIMIT 1;
 SELECT matches(pg_temp.plan_as('red', format('SELECT * FROM tq.task_overview WHERE task_id = %L', id)), 'Index Scan using task_task_id_key', '8.5 a task by index, for a team') FROM task LIMIT 1;
 SELECT unalike(pg_temp.plan_as('boss', 'SELECT * FROM tq.task_details'), '%visible_queues%', '8.5 no barrier for an administrator');

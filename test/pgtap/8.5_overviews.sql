@@ -238,6 +238,28 @@ SELECT is((SELECT max(length(w.reason)) + max(length(w.detail)) + max(length(w.a
 RESET tq.clock_offset;
 SELECT is((SELECT max(length(name)) + 2 + max(length(detail)) + max(length(hint)) <= 120 - 11 FROM tq.health()), true, '8.5 health: it fits a screen');
 
+-- a task with several runs is there once, with the last: as failed, as completed, and pending again after either
+SELECT tq.enqueue('many/runs', retry => 1) AS many_runs \gset
+CREATE FUNCTION pg_temp.of_last_run(task tq.slugid) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(concat_ws(' ', o.state, o.reason, d.last_run_id, f.runs), ', ') FROM tq.task_overview o JOIN tq.task_details d USING (task_id)
+		LEFT JOIN tq.failure_overview f USING (task_id) WHERE o.task_id = task
+$$;
+CREATE FUNCTION pg_temp.run_again(report text) RETURNS void LANGUAGE sql AS $$
+	UPDATE tq_internal.delayed SET visible_at = '-infinity';
+	SELECT tq.upkeep();
+	SELECT CASE report WHEN 'failed' THEN tq.report_failed(c.task_id, c.run_id) ELSE tq.report_completed(c.task_id, c.run_id) END FROM tq.claim_work('many/runs', 'g', 'w') AS c
+$$;
+SELECT pg_temp.run_again('failed'), pg_temp.run_again('failed') \g /dev/null
+SELECT is(pg_temp.of_last_run(:'many_runs'), 'failed failed 1 2', '8.5 the last run of a failed task');
+SELECT tq.rerun_task(:'many_runs') \g /dev/null
+SELECT is(pg_temp.of_last_run(:'many_runs'), 'pending rerun 2', '8.5 pending again after a failure');
+SELECT pg_temp.run_again('completed') \g /dev/null
+SELECT is(pg_temp.of_last_run(:'many_runs'), 'completed completed 2', '8.5 completed after failures');
+SELECT tq.rerun_task(:'many_runs') \g /dev/null
+SELECT is(pg_temp.of_last_run(:'many_runs'), 'pending rerun 3', '8.5 a completed task that is pending again');
+SELECT pg_temp.run_again('completed') \g /dev/null
+SELECT is(pg_temp.of_last_run(:'many_runs'), 'completed completed 3', '8.5 a task that was completed twice');
+
 -- No view is compiled (jit_above_cost) with 200,000 tasks.  Estimates grow with the tables: these have a twentieth.
 \ir ../bench/many.sql
 CALL many.fill(10000, '5 days', true);
