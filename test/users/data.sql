@@ -20,6 +20,10 @@ SELECT users.is(tq.create_tasks(jsonb_agg(task)), 300, 'one call creates the gra
 SELECT users.matches(users.why(:'report'), '^unscheduled: in all 99 are not met; 10 are shown', 'why says for how many a task waits');
 SELECT tq.on_group_resolved(:'night', 'etl/summary', '{"step": "summary"}') AS summary \gset
 
+-- The group has a name.
+SELECT tq.name_task_group(:'night', 'night of 27 November') \g /dev/null
+SELECT users.is((SELECT name FROM tq.group_overview WHERE task_group_id = :'night'), 'night of 27 November', 'a group has a name');
+
 -- Two extracts fail; the rest goes as far as it can, and the group is stuck.
 SELECT users.is(users.work('{etl/*}', '{extract 7,extract 100}'), 100 + 98, 'workers do what they can');
 SELECT users.is((SELECT concat_ws(' ', failed, unscheduled, blocked, cardinality(blocked_by)) FROM tq.group_progress(:'night')), '2 102 t 2', 'a stuck group is seen, with what it waits for');
@@ -69,4 +73,5 @@ SELECT tq.grant_scopes('users_data', '{queue:schedule-cron-in-queue:etl/*}');
 SET ROLE users_data;
 SELECT users.is(name || ' ' || schedule, 'nightly 0 2 * * *', 'by the clock') FROM tq.schedule_cron('nightly', '0 2 * * *', 'etl/extract', '{"day": "$scheduled"}', overlap => 'skip');
 SELECT users.is((SELECT concat_ws(' ', name, task_queue_id, overlap) FROM tq.cron_overview), 'nightly etl/extract skip', 'the overview has it');
+SELECT users.is((SELECT count(*) FROM tq.cron_overview, unnest(next_fires) AS f WHERE f > now() AND (f AT TIME ZONE time_zone)::time = '2:00'), 3, 'with its next three times, in its zone');
 SELECT '1..' || currval('users.n');
