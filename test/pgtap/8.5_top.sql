@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.screen(max int DEFAULT 10) RETURNS text LANGUAGE sql AS 
 	SELECT string_agg(regexp_replace(regexp_replace(line, '20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d(:\d\d)?', 'NOW'), 'health: .*', 'HEALTH'), E'\n' ORDER BY n) FROM tq.top(max) WITH ORDINALITY AS t (line, n)
 $$;
 
-SELECT is(pg_temp.screen(), $$tq 0.1.0, NOW: 0 pending, 0 running, 0 delayed, 0 blocked; 0/s in, 0/s out
+SELECT is(pg_temp.screen(), $$tq 0.2.0, NOW: 0 pending, 0 running, 0 delayed, 0 blocked; 0/s in, 0/s out
 HEALTH
 
 QUEUE (0)                          PENDING RUNNING DELAYED BLOCKED    IN/s   OUT/s  OLDEST WORKERS
@@ -22,7 +22,7 @@ SELECT pg_temp.create('e', '{"taskQueueId": "test/other", "policy": {"delay": 60
 SELECT tq.claim_work('test/q', 'wg', 'w1'), pg_temp.report('a', 'failed'), tq.claim_work('test/q', 'wg', 'w1');
 SELECT tq.pause_queue('test/other') IS NOT NULL;
 SET tq.clock_offset = '10 s';
-SELECT is(regexp_replace(pg_temp.screen(), '1[0-3]s', '10s', 'g'), replace($$tq 0.1.0, NOW: 1 pending, 1 running, 1 delayed, 1 blocked; 0/s in, 0/s out
+SELECT is(regexp_replace(pg_temp.screen(), '1[0-3]s', '10s', 'g'), replace($$tq 0.2.0, NOW: 1 pending, 1 running, 1 delayed, 1 blocked; 0/s in, 0/s out
 HEALTH
 
 QUEUE (2)                          PENDING RUNNING DELAYED BLOCKED    IN/s   OUT/s  OLDEST WORKERS
