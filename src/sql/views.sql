@@ -285,7 +285,9 @@ CREATE VIEW tq_internal.current_task AS
 		tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy
 	WHERE t.id = r.task AND q.id = t.queue AND r.state = 3
 		AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
-		AND NOT EXISTS (SELECT FROM (SELECT task FROM tq_internal.pending WHERE seq <> task UNION ALL SELECT task FROM tq_internal.delayed UNION ALL SELECT task FROM tq_internal.unscheduled) AS n WHERE n.task = r.task);
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)	-- one of them all would read pending for each run
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = r.task);
 COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
 
 CREATE VIEW tq_internal.all_task_overview AS

@@ -34,7 +34,7 @@ $node->safe_psql('old', "CREATE EXTENSION tq; $user");
 my $expect = $node->safe_psql('old', $contents);
 my $counts = $node->safe_psql('old', "$operators; $casts");
 like($expect, qr/^search\|3$/m, 'the objects work');
-is($counts, "6\n4", 'six operators, four casts');
+is($counts, "8\n4", 'eight operators, four casts');
 
 # ---- pg_dump and restore ----
 
@@ -102,7 +102,7 @@ is($upgraded->safe_psql('old', $contents), $expect, 'upgraded: the same rows, fo
 is($upgraded->safe_psql('old', "$operators; $casts"), $counts, 'upgraded: the same operators and casts');
 is($upgraded->safe_psql('old', q{SELECT count(*), min(oprnamespace::regnamespace::text), bool_and(d.deptype = 'e')
 	FROM pg_operator o LEFT JOIN pg_depend d ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.refclassid = 'pg_extension'::regclass
-	WHERE oprleft = 'tq.slugid'::regtype}), '6|pg_catalog|t', 'upgraded: they are members of the extension');
+	WHERE oprleft = 'tq.slugid'::regtype}), '8|pg_catalog|t', 'upgraded: they are members of the extension');
 is($upgraded->safe_psql('old', 'DROP TABLE job CASCADE; DROP EXTENSION tq' . "; $operators; $casts"), $before, 'upgraded: they go with it');
 
 done_testing();
