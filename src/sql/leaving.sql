@@ -9,12 +9,13 @@
 CREATE FUNCTION tq_internal.leave_pg_cron() RETURNS TABLE (moment text, object text, statement text) LANGUAGE plpgsql AS $$
 DECLARE
 	calls_tq CONSTANT text := '\mtq(_internal)?[.]';
-	is_own CONSTANT text := '^\s*SELECT\s+(\*\s+FROM\s+)?(tq_internal[.]fire_cron|tq[.]upkeep)\([^;]*;?\s*$';
+	is_own CONSTANT text := '^\s*SELECT\s+(\*\s+FROM\s+)?(tq_internal[.]fire_cron|tq[.]upkeep)\((''([^'']|'''')*''|[^()'';])*\)\s*;?\s*$';
 BEGIN
 	IF tq_internal.pg_cron_is_here() THEN
-		RETURN QUERY SELECT 'done', format('job %s of pg_cron, "%s"', j.jobid, j.jobname), NULL::text
-			FROM (SELECT j.jobid, j.jobname FROM cron.job j WHERE j.database = current_database() AND j.command ~* is_own ORDER BY j.jobid) AS j
-			WHERE cron.unschedule(j.jobid);
+		-- not a subquery: the planner would call unschedule() before it looks at the database
+		RETURN QUERY WITH own AS MATERIALIZED (
+				SELECT j.jobid, j.jobname FROM cron.job j WHERE j.database = current_database() AND j.command ~* is_own ORDER BY j.jobid)
+			SELECT 'done', format('job %s of pg_cron, "%s"', j.jobid, j.jobname), NULL::text FROM own j WHERE cron.unschedule(j.jobid);
 		RETURN QUERY SELECT 'before', format('job of pg_cron, %s: %s', coalesce('"' || j.jobname::text || '"', 'without a name'), tq_internal.shorten(j.command, 60)),
 				format('SELECT cron.unschedule(%s)', j.jobid)
 			FROM cron.job j WHERE j.database = current_database() AND j.command ~* calls_tq ORDER BY j.jobid;

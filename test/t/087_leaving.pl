@@ -34,9 +34,12 @@ query($_) foreach split /;\n/, q{
 	ALTER SYSTEM SET tq.expire_batch = 500;
 	SELECT tq.enqueue('p/q')};
 query("SET ROLE app; SELECT tq.schedule_cron('a', '* * * * *', 'p/q')");
+query('CREATE DATABASE third');
+query("SELECT cron.schedule_in_database('tq:a of third', '0 0 1 1 *', 'SELECT * FROM tq_internal.fire_cron(''a'')', 'third')");
+query("SELECT cron.schedule('both', '0 0 1 1 *', 'SELECT tq.upkeep(), count(*) FROM \"my order\"')");
 query("SELECT cron.schedule('tq upkeep', '* * * * *', 'SELECT tq.upkeep()'), cron.schedule('mine', '* * * * *', 'INSERT INTO \"my order\" SELECT 1, tq.enqueue(''p/q'')'), cron.schedule('other', '* * * * *', 'SELECT 1')");
 like((($node->psql($db, "SET ROLE guest; SELECT tq.prepare_drop()", extra_params => [ '-v', 'VERBOSITY=verbose' ]))[2]), qr/TQ403/, 'not everyone may do it');
-is(query('SELECT count(*) FROM cron.job'), 4, 'and then nothing is done');
+is(query('SELECT count(*) FROM cron.job'), 6, 'and then nothing is done');
 
 # ---- the list ----
 
@@ -44,7 +47,8 @@ my @rows = map { [ split /\|/, $_, -1 ] } split /\n/, query(q{SELECT * FROM tq.p
 my %statement = map { $_->[1] => $_->[2] } @rows;
 
 is(join(', ', map { $_->[1] =~ s/job \d+/job N/r } grep { $_->[0] eq 'done' } @rows), 'job N of pg_cron, "tq:a", job N of pg_cron, "tq upkeep"', 'jobs that call only tq have ended');
-is(query('SELECT string_agg(jobname, \' \' ORDER BY jobid) FROM cron.job'), 'mine other', 'and no others');
+is(query('SELECT string_agg(jobname, \', \' ORDER BY jobid) FROM cron.job'), 'tq:a of third, both, mine, other', 'and no others: of no other database, and none that also does something else');
+like($statement{'job of pg_cron, "both": SELECT tq.upkeep(), count(*) FROM "my order"'}, qr/^SELECT cron\.unschedule\(\d+\)$/, 'such a one is named');
 like($statement{'job of pg_cron, "mine": INSERT INTO "my order" SELECT 1, tq.enqueue(\'p/q\')'}, qr/^SELECT cron\.unschedule\(\d+\)$/, 'a job that calls tq is named');
 is($statement{'publication tq_copy of tables of tq'}, 'DROP PUBLICATION tq_copy', 'a publication of its tables');
 is($statement{'setting tq.max_wait of database postgres'}, 'ALTER DATABASE postgres RESET tq.max_wait', 'a setting of the database');
@@ -68,7 +72,7 @@ query($_) foreach grep { $_ ne '' } split /\n/, query(q{SELECT statement FROM tq
 is(query(q{SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tq%'}), 0, 'no schema is left');
 is(query(q{SELECT count(*) FROM pg_roles WHERE rolname LIKE 'tq%'}), 0, 'no role');
 is(query(q{SELECT count(*) FROM pg_db_role_setting WHERE setconfig::text LIKE '%tq.%'}), 0, 'no setting');
-is(query(q{SELECT string_agg(jobname, ' ') FROM cron.job}), 'other', 'no job');
+is(query(q{SELECT string_agg(jobname, ', ' ORDER BY jobid) FROM cron.job}), 'tq:a of third, other', 'no job of this database');
 is(query(q{SELECT string_agg(pubname, ' ') FROM pg_publication}), 'other', 'no publication');
 is(query(q{SELECT string_agg(format('%s %s', attname, atttypid::regtype), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = '"my order"'::regclass AND attnum > 0}),
 	'id integer, task text, tasks text, claim text', 'data of users are still there');
