@@ -191,7 +191,7 @@ COMMENT ON FUNCTION tq_internal.drawn_block(bigint, tq.slugid, tq_internal.drawn
 CREATE FUNCTION tq_internal.drawn_title(task_group_id tq.slugid, remark text DEFAULT NULL) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN concat_ws(', ', concat_ws(' ', task_group_id, left((SELECT coalesce(g.name, t.metadata ->> 'name')
-		FROM tq_internal.task_group g LEFT JOIN tq_internal.task t ON t.task_id = g.task_group_id
+		FROM tq_internal.task_group g LEFT JOIN tq_internal.task t ON t.task_id = g.task_group_id AND COALESCE(t.group_id, g.id) = g.id
 		WHERE g.task_group_id = drawn_title.task_group_id), 100)), remark);
 END
 $$;

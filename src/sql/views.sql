@@ -452,7 +452,7 @@ COMMENT ON FUNCTION tq_internal.group_is_blocked(bigint, tq.slugid) IS 'whether 
 
 -- What is blocked is looked for in groups that only wait, and only if the column is read.
 CREATE VIEW tq_internal.all_group_overview AS
-	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id)) AS name, (s.p).outcome,
+	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id AND COALESCE(t.group_id, g.id) = g.id)) AS name, (s.p).outcome,
 		CASE WHEN (s.p).unscheduled > 0 AND (s.p).delayed + (s.p).pending + (s.p).running = 0 THEN tq_internal.group_is_blocked(g.id, g.task_group_id) ELSE false END AS blocked,
 		(s.p).tasks, (s.p).unscheduled, (s.p).delayed, (s.p).pending, (s.p).running, (s.p).completed, (s.p).failed, (s.p).exception,
 		(s.p).first_created, (s.p).last_resolved, g.sealed

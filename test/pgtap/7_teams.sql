@@ -250,6 +250,12 @@ SELECT is(pg_temp.call_as('hand', 'SELECT tq.current_scopes()'), '{}', 'workers:
 SELECT is(pg_temp.error(format('SELECT tq.grant_queue(''hand'', ''mine/*'', %L, %L)', access, workers)) ->> 'sqlstate', 'TQ400', format('workers: %s %s', access, workers))
 FROM (VALUES ('work', ''), ('work', 'mine'), ('work', '/x'), ('work', 'a/b/c'), ('work', 'mine/*x'), ('work', '**'), ('work', 'ä/*'), ('read', 'mine/*'), ('work', NULL)) AS v (access, workers);
 
+-- A group may have the id of a task that is in another one, and has no name from it.
+SELECT pg_temp.call_as('bank', $$SELECT tq.enqueue('bank/q', name => 'secret', task_group_id => tq.slugid())$$) AS inner \gset
+SELECT is(pg_temp.call_as('spy', format('SELECT tq.enqueue(''mine/q'', task_group_id => %L) IS NOT NULL', :'inner')), 'true', 'a group of the id of another task');
+SELECT is(pg_temp.call_as('spy', format('SELECT coalesce(name, ''none'') FROM tq.group_overview WHERE task_group_id = %L', :'inner')), 'none', 'names: not in the view');
+SELECT is(pg_temp.call_as('spy', format('SELECT count(*) FROM tq.group_tree(%L) AS l WHERE l LIKE ''%%secret%%''', :'inner')), '0', 'names: nor in a picture');
+
 -- Rights are rows: each is revoked by itself.
 SELECT tq.grant_queue('spy', 'mine/*', 'work') \g /dev/null
 SELECT tq.revoke_queue('spy', 'mine/*', 'work'), tq.revoke_queue('spy', 'mine/*', 'manage') \g /dev/null
