@@ -341,20 +341,24 @@ DECLARE
 	months int[] := tq_internal.cron_field(f[4], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
 	weekdays int[] := tq_internal.cron_field(f[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}');
 	day date := (after AT TIME ZONE zone)::date;
+	last CONSTANT date := day + 3000;	-- a leap day is at most eight years away
 	firings timestamptz[] := '{}';
 	by_day bool;
 	by_weekday bool;
 BEGIN
 	IF seconds IS NOT NULL THEN
 		RETURN ARRAY(SELECT after + n * seconds * interval '1 second' FROM generate_series(1, max) AS n);
-	ELSIF cardinality(f) <> 5 OR minutes IS NULL OR hours IS NULL OR days IS NULL OR months IS NULL OR weekdays IS NULL THEN
+	ELSIF zone IS NULL OR cardinality(f) <> 5 OR minutes IS NULL OR hours IS NULL OR days IS NULL OR months IS NULL OR weekdays IS NULL THEN
 		RETURN NULL;
 	END IF;
-	FOR n IN 0 .. 3000 LOOP	-- a leap day is at most eight years away
+	WHILE day < last LOOP
+		IF extract(month FROM day) <> ALL (months) THEN
+			day := date_trunc('month', day::timestamp) + interval '1 month';
+			CONTINUE;
+		END IF;
 		by_day := extract(day FROM day) = ANY (days) OR f[3] = '$' AND extract(day FROM day + 1) = 1;
 		by_weekday := extract(dow FROM day) = ANY (weekdays) OR extract(dow FROM day) = 0 AND 7 = ANY (weekdays);
-		IF extract(month FROM day) = ANY (months)
-			AND (by_day AND by_weekday OR (by_day OR by_weekday) AND NOT starts_with(f[3], '*') AND NOT starts_with(f[5], '*')) THEN
+		IF by_day AND by_weekday OR (by_day OR by_weekday) AND NOT starts_with(f[3], '*') AND NOT starts_with(f[5], '*') THEN
 			firings := firings || ARRAY(SELECT DISTINCT t.at
 				FROM unnest(hours) AS h CROSS JOIN unnest(minutes) AS m CROSS JOIN LATERAL (SELECT day + make_interval(hours => h, mins => m) AS local) AS l
 					CROSS JOIN LATERAL (SELECT l.local AT TIME ZONE zone AS at) AS t
