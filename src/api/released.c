@@ -7,7 +7,7 @@
  * version.c, in place of one of the server that names a missing function.  A function
  * whose arguments change gets another name in C, with the version from which it is
  * so, and its old name is here: a value is never read as one of another type.
- * .ci/checks/released compares this list with the scripts of the releases.
+ * test/upgrade/run calls every function of a release with this library.
  */
 #include "postgres.h"
 

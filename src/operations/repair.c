@@ -764,6 +764,7 @@ decide_waits(Repair *repair)
 		Member *member = &repair->members[i];
 		int nraised = repair->nraised;
 
+		CHECK_FOR_INTERRUPTS();
 		if (member->fate == FATE_STAYS && !member->is_start)
 			find_met(repair, member);
 		if (member->fate != FATE_WAIT &&

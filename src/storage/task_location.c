@@ -149,7 +149,10 @@ tq_runs_peek(const int64 *tasks, int n, TqRun *runs, bool *found)
 
 	peek_begin(&peek);
 	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		found[i] = peek_find(&peek, tasks[i], &runs[i]);
+	}
 	peek_end(&peek);
 }
 
