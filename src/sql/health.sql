@@ -78,7 +78,7 @@ BEGIN
 			HINT = 'Give ' || (SELECT string_agg(k.key, ', ' ORDER BY k.key) FROM jsonb_object_keys(defaults) AS k (key)) || '.';
 	END IF;
 	limits := defaults || jsonb_strip_nulls(given);
-	PERFORM e.value::interval FROM jsonb_each_text(limits || (limits -> 'queues')) AS e
+	PERFORM tq_internal.clock_now() - e.value::interval FROM jsonb_each_text(limits || (limits -> 'queues')) AS e
 		WHERE e.key NOT IN ('queues', 'notifications', 'expired claims', 'failures', 'disk', 'wraparound');
 	PERFORM (limits ->> 'notifications')::float8, (limits ->> 'expired claims')::bigint, (limits ->> 'failures')::int, (limits ->> 'wraparound')::bigint,
 		pg_size_bytes(limits ->> 'disk');

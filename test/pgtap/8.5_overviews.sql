@@ -214,7 +214,7 @@ SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '8.5 hea
 
 -- health
 SELECT pg_temp.throws(format('SELECT tq.health(%L)', given), 'TQ400', '8.5 health: ' || given)
-FROM (VALUES ('[]'), ('{"disc": "1 GB"}'), ('{"disk": "much"}'), ('{"failures": "few"}'), ('{"queues": []}'), ('{"queues": {"test/q": "long"}}')) AS t (given);
+FROM (VALUES ('[]'), ('{"disc": "1 GB"}'), ('{"disk": "much"}'), ('{"failures": "few"}'), ('{"queues": []}'), ('{"queues": {"test/q": "long"}}'), ('{"lateness": "290000 years"}')) AS t (given);
 SELECT is((SELECT count(*) FROM tq.health('{"lateness": null, "failures": 5, "queues": {"test/q": "1 day"}}')), (SELECT count(*) FROM tq.health()), '8.5 health: other thresholds');
 SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
 	'version preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows paused limits gates replay clock listeners workers cron policies failures disk wraparound', '8.5 health: its checks');
