@@ -49,32 +49,21 @@ tq_progress_detail_json(const TqRunProgress *progress)
 }
 
 /*
- * Appends a run (doc/spec/taskcluster.md 1.4) with the keys that a policy
- * adds.  The keys are in the order of jsonb, so that nothing has to be sorted.
+ * Appends the keys of a run, which are Taskcluster's (doc/spec/taskcluster.md
+ * 1.4), in the order of jsonb, so that nothing has to be sorted.
  */
 static void
-push_run(JsonbParseState **state, const TqHistoryRun *entry, bool has_policy)
+add_run(JsonbParseState **state, const TqHistoryRun *entry)
 {
 	const TqRun *run = &entry->run;
-	const TqRunDetail *detail = entry->detail;
 
-	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	if (detail != NULL && detail->error != NULL)
-		tq_json_add_object(state, "error", detail->error);
 	tq_json_add_int(state, "runId", run->run_id);
 	tq_json_add_text(state, "state", tq_state_name(run->state));
-	if (has_policy && run->run_id > 0)
-		tq_json_add_int(state, "attempt",
-						detail != NULL ? detail->budget.attempt : 0);
 	tq_json_add_time(state, "started", run->started);
-	if (detail != NULL && detail->progress != NULL)
-		tq_json_add_object(state, "progress", progress_json(detail->progress));
 	tq_json_add_time(state, "resolved", run->resolved);
 	if (entry->worker_group != NULL)
 		tq_json_add_text(state, "workerId", entry->worker_id);
 	tq_json_add_time(state, "scheduled", run->scheduled);
-	if (detail != NULL && detail->budget.visible_at > run->scheduled)
-		tq_json_add_time(state, "visibleAt", detail->budget.visible_at);
 	tq_json_add_time(state, "takenUntil", run->taken_until);
 	if (entry->worker_group != NULL)
 		tq_json_add_text(state, "workerGroup", entry->worker_group);
@@ -82,7 +71,64 @@ push_run(JsonbParseState **state, const TqHistoryRun *entry, bool has_policy)
 	if (run->reason != TQ_RESOLVED_NONE)
 		tq_json_add_text(state, "reasonResolved",
 						 tq_resolved_name(run->reason));
-	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/*
+ * Returns whether a run has a key that Taskcluster's runs have not.  The
+ * attempt of the first run is 0, and is not shown.
+ */
+static bool
+has_details(const TqHistoryRun *entry, bool has_policy)
+{
+	const TqRunDetail *detail = entry->detail;
+
+	return (has_policy && entry->run.run_id > 0) ||
+		   (detail != NULL &&
+			(detail->error != NULL || detail->progress != NULL ||
+			 detail->budget.visible_at > entry->run.scheduled));
+}
+
+/* Appends those keys (doc/spec/taskcluster.md 1.4), but runId. */
+static void
+add_details(JsonbParseState **state, const TqHistoryRun *entry,
+			bool has_policy)
+{
+	const TqRunDetail *detail = entry->detail;
+
+	if (detail != NULL && detail->error != NULL)
+		tq_json_add_object(state, "error", detail->error);
+	if (has_policy && entry->run.run_id > 0)
+		tq_json_add_int(state, "attempt",
+						detail != NULL ? detail->budget.attempt : 0);
+	if (detail != NULL && detail->progress != NULL)
+		tq_json_add_object(state, "progress", progress_json(detail->progress));
+	if (detail != NULL && detail->budget.visible_at > entry->run.scheduled)
+		tq_json_add_time(state, "visibleAt", detail->budget.visible_at);
+}
+
+/* Appends runDetails: the runs that have details, if any has. */
+static void
+push_details(JsonbParseState **state, const TqHistoryRun *runs, int n,
+			 bool has_policy)
+{
+	int i = 0;
+
+	while (i < n && !has_details(&runs[i], has_policy))
+		i++;
+	if (i == n)
+		return;
+	tq_json_key(state, "runDetails");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (; i < n; i++)
+	{
+		if (!has_details(&runs[i], has_policy))
+			continue;
+		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+		tq_json_add_int(state, "runId", runs[i].run.run_id);
+		add_details(state, &runs[i], has_policy);
+		pushJsonbValue(state, WJB_END_OBJECT, NULL);
+	}
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
 /*
@@ -117,7 +163,11 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 	tq_json_key(state, "runs");
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
-		push_run(state, &runs[i], task->policy != 0);
+	{
+		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+		add_run(state, &runs[i]);
+		pushJsonbValue(state, WJB_END_OBJECT, NULL);
+	}
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 	tq_json_add_text(state, "state", tq_state_name(state_now));
 	tq_json_add_slug(state, "taskId", &task->task_id);
@@ -125,6 +175,7 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 	tq_json_add_time(state, "deadline", task->deadline);
 	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
 	tq_json_add_text(state, "projectId", named->project_id);
+	push_details(state, runs, n, task->policy != 0);
 	tq_json_add_text(state, "workerType", slash + 1);
 	tq_json_add_int(state, "retriesLeft",
 					retries_left(task, n > 0 ? &runs[n - 1] : NULL));
@@ -135,7 +186,10 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 					 pnstrdup(named->queue_name, slash - named->queue_name));
 }
 
-/* Returns the runs of a task with a policy as an array. */
+/*
+ * Returns the runs of a task with a policy as an array, each with its details:
+ * a dead letter has no other place for them.
+ */
 Jsonb *
 tq_runs_json(const TqHistoryRun *runs, int n)
 {
@@ -143,7 +197,12 @@ tq_runs_json(const TqHistoryRun *runs, int n)
 
 	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
-		push_run(&state, &runs[i], true);
+	{
+		pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		add_run(&state, &runs[i]);
+		add_details(&state, &runs[i], true);
+		pushJsonbValue(&state, WJB_END_OBJECT, NULL);
+	}
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
 }
 

@@ -93,5 +93,31 @@ SELECT ok(pg_temp.near(pg_temp.run('recl') ->> 'takenUntil', now() + interval '3
 SELECT ok(pg_temp.near(pg_temp.run('recl') ->> 'started', now()), '1.4 a reclaim does not move started');
 RESET tq.clock_offset;
 
+-- 1.4 what Taskcluster's runs have not is in runDetails, whichever function returns the status
+CREATE FUNCTION pg_temp.details(status jsonb) RETURNS text
+LANGUAGE sql AS $$
+	SELECT concat_ws(' | ',
+		(SELECT string_agg(DISTINCT key, ' ') FROM jsonb_array_elements(status -> 'runs') AS run, jsonb_object_keys(run) AS key
+			WHERE key <> ALL ('{reasonCreated,reasonResolved,resolved,runId,scheduled,started,state,takenUntil,workerGroup,workerId}')),
+		coalesce((SELECT string_agg((d ->> 'runId') || ': ' || pg_temp.keys(d - 'runId'), ', ' ORDER BY n)
+			FROM jsonb_array_elements(status -> 'runDetails') WITH ORDINALITY AS u (d, n)), '-' || coalesce(status ->> 'runDetails', '')))
+$$;
+SELECT is(pg_temp.details(tq.create_task(pg_temp.id('late'), pg_temp.def('late', '{"delay": 60, "policy": {"retries": 2, "retryOn": ["failed"]}}'))),
+	'0: visibleAt', '1.4 details of create_task');
+SELECT is(pg_temp.details(tq.reschedule_task(pg_temp.id('late'), now())), '0: visibleAt', '1.4 of reschedule_task');
+SELECT is(pg_temp.details(status), '0: visibleAt', '1.4 of a claim with its definition') FROM tq.claim_work('test/q-late', 'wg', 'w1', definition => true);
+SELECT is(pg_temp.details(tq.report_progress(pg_temp.id('late'), 0, 1, 2)), '0: progress visibleAt', '1.4 of report_progress');
+SELECT is(pg_temp.details(tq.report_failed(pg_temp.id('late'), 0, error => '"no"', retry_delay => '1 hour')), '0: error progress visibleAt, 1: attempt visibleAt', '1.4 of report_failed');
+SELECT is(pg_temp.details(tq.cancel_task(pg_temp.id('late'))), '0: error progress visibleAt, 1: attempt visibleAt', '1.4 of cancel_task');
+SELECT is(pg_temp.details(tq.rerun_task(pg_temp.id('late'))), '0: error progress visibleAt, 1: attempt visibleAt, 2: attempt', '1.4 of rerun_task');
+SELECT is(pg_temp.details(status), '0: error progress visibleAt, 1: attempt visibleAt, 2: attempt', '1.4 of the claim of a rerun')
+FROM tq.claim_work('test/q-late', 'wg', 'w1', definition => true);
+SELECT is(pg_temp.details(tq.report_completed(pg_temp.id('late'), 2, result => '1')), '0: error progress visibleAt, 1: attempt visibleAt, 2: attempt', '1.4 of report_completed');
+SELECT is(pg_temp.details(status), '0: error progress visibleAt, 1: attempt visibleAt, 2: attempt', '1.4 of ' || f)
+FROM (SELECT 'status' AS f, tq.status(pg_temp.id('late')) AS status UNION ALL SELECT 'statuses', status FROM tq.statuses(pg_temp.ids('late'))
+	UNION ALL SELECT 'list_task_group', status FROM tq.list_task_group(pg_temp.id('late'))) AS s;
+SELECT is(tq.status(pg_temp.id('late')) #> '{runDetails,0,error}', '"no"', '1.4 the error, as it was given');
+SELECT is(tq.status(pg_temp.id('late')) #> '{runDetails,1,attempt}', '1', '1.4 and the attempt');
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -47,7 +47,7 @@ SELECT is(pg_temp.take('w'), 0, 'its dependent runs');
 SELECT is(tq.cancel_task(pg_temp.id('l')) ->> 'state', 'exception', 'canceled');
 SELECT is(tq.rerun_task(pg_temp.id('l')) ->> 'state', 'pending', 'and rerun, without a deadline');
 SELECT is(tq.reschedule_task(pg_temp.id('l'), pg_temp.clock() + interval '1000 days') ->> 'state', 'pending', 'to any time');
-SELECT is(tq.status(pg_temp.id('l')) #>> '{runs,1,visibleAt}' IS NOT NULL, true, 'which it waits for');
+SELECT is(tq.status(pg_temp.id('l')) #>> '{runDetails,0,visibleAt}' IS NOT NULL, true, 'which it waits for');
 SELECT is(pg_temp.timers('l'), 0::bigint, 'with no timer of a deadline');
 SET tq.clock_offset = '0';
 

@@ -45,7 +45,7 @@ SET tq.clock_offset = '11 minutes';
 SELECT is(pg_temp.pages('list_pending_tasks', 'test/list', 2), 'p1 p2 p3 p4 p5 p6 p7', '2.16 listPendingTasks: without those past their deadline');
 SELECT pg_temp.pass();
 SELECT is(pg_temp.pages('list_pending_tasks', 'test/list', 2), 'p1 p2 p3 p4 p5 p6 p7 wait', '2.16 listPendingTasks: a delayed one, when it is due');
-SELECT is(r.inserted, (tq.status(pg_temp.id('wait')) #>> '{runs,0,visibleAt}')::timestamptz, '2.16 listPendingTasks: and since then') FROM tq.list_pending_tasks('test/list') AS r WHERE task_id = pg_temp.id('wait');
+SELECT is(r.inserted, (tq.status(pg_temp.id('wait')) #>> '{runDetails,0,visibleAt}')::timestamptz, '2.16 listPendingTasks: and since then') FROM tq.list_pending_tasks('test/list') AS r WHERE task_id = pg_temp.id('wait');
 RESET tq.clock_offset;
 -- a page is a place, not a row: it may have been claimed meanwhile
 CREATE TEMP TABLE place AS SELECT page FROM tq.list_pending_tasks('test/list', max => 2) OFFSET 1;

@@ -103,7 +103,7 @@ SELECT is(pg_temp.look('m2'), 'pending 0: scheduled>exception/worker-shutdown re
 SELECT is(pg_temp.look('m6'), 'exception 0: scheduled>exception/worker-shutdown', '2.16 worker_removed: if it has retries left');
 SELECT is(pg_temp.look('m3'), 'running 1: scheduled>running', '2.16 worker_removed: not the runs of others');
 SELECT is(pg_temp.look('m1'), 'completed 1: scheduled>completed/completed', '2.16 worker_removed: nor what it had completed');
-SELECT is(tq.status(pg_temp.id('m2')) #> '{runs,0,error}', '{"message": "spot instance"}', '2.16 worker_removed: the reason is kept');
+SELECT is(tq.status(pg_temp.id('m2')) #> '{runDetails,0,error}', '{"message": "spot instance"}', '2.16 worker_removed: the reason is kept');
 SELECT is((SELECT count(*) FROM tq.worker_removed('rem/t', 'wg', 'gone')), 0::bigint, '2.16 worker_removed: again, and without a reason');
 SELECT is((SELECT count(*) FROM tq.worker_removed(q, 'wg', w, 'x')), 0::bigint, '2.16 worker_removed: an unknown worker holds nothing: ' || q || ' ' || w)
 FROM (VALUES ('rem/t', 'never'), ('rem/u', 'gone'), ('rem/t', 'never*'), ('rem/u', '*')) AS v (q, w);

@@ -41,7 +41,7 @@ SELECT pg_temp.at(pg_temp.time('mix') + interval '20 s');
 SELECT is(pg_temp.wait('mix'), 40.0, 'CC-053 the next after a poll timeout');
 SELECT is(pg_temp.look('mix'), 'pending 1: scheduled>failed/failed failure-retry>exception/run-timeout retry>exception/pending-timeout retry>pending', 'CC-053 each has consumed a retry');
 SELECT is((SELECT string_agg(attempt::text, ' ' ORDER BY run_id) FROM tq.run_overview), '0 1 2 3', 'CC-053 retryCount');
-SELECT is((SELECT string_agg(coalesce(run ->> 'attempt', '-'), ' ' ORDER BY n) FROM jsonb_array_elements(tq.status(pg_temp.id('mix')) -> 'runs') WITH ORDINALITY AS u (run, n)),
+SELECT is((SELECT string_agg(coalesce(run ->> 'attempt', '-'), ' ' ORDER BY n) FROM jsonb_array_elements(pg_temp.runs(tq.status(pg_temp.id('mix')))) WITH ORDINALITY AS u (run, n)),
 	'- 1 2 3', 'CC-053 which the status shows where it is not 0');
 ROLLBACK TO cc;
 

@@ -7,7 +7,7 @@ BEGIN;
 CREATE FUNCTION pg_temp.progress(status jsonb, n int DEFAULT -1) RETURNS text
 LANGUAGE sql AS $$
 	SELECT coalesce(nullif(concat_ws(' ', (p ->> 'done') || coalesce('/' || (p ->> 'total'), ''), p ->> 'message'), ''), '-')
-	FROM (SELECT status #> ARRAY['runs', n::text, 'progress'] AS p) AS v
+	FROM (SELECT pg_temp.runs(status) -> n -> 'progress' AS p) AS v
 $$;
 CREATE FUNCTION pg_temp.stored(name text) RETURNS text
 LANGUAGE sql AS $$ SELECT pg_temp.progress(tq.status(pg_temp.id(name))) $$;
@@ -36,7 +36,7 @@ SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 0, 0, repeat('
 SET tq.clock_offset = '80 s';
 SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 0, 0, repeat('é', 501))), '0/0 ' || repeat('é', 495) || '... [cut]', '13.2 a longer one is cut');
 SET tq.clock_offset = '90 s';
-SELECT is(tq.report_progress(pg_temp.id('a'), 0, 1, 1, E'\x01\x1b[2J\u202e\r\n') #>> '{runs,0,progress,message}', E'\x01\x1b[2J\u202e\r\n', '13.2 a message of control characters, as it is');
+SELECT is(tq.report_progress(pg_temp.id('a'), 0, 1, 1, E'\x01\x1b[2J\u202e\r\n') #>> '{runDetails,0,progress,message}', E'\x01\x1b[2J\u202e\r\n', '13.2 a message of control characters, as it is');
 SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 7, NULL)), '7', '13.2 neither a total nor a message');
 SET tq.clock_offset = '3 minutes';
@@ -100,11 +100,11 @@ SELECT is((SELECT concat_ws(' ', done, total, message, reported IS NOT NULL) FRO
 SELECT is((SELECT done FROM tq.task_overview WHERE task_id = pg_temp.id('a')), 0.25::float8, '13.3 task_overview');
 SELECT is((SELECT pg_temp.progress(status) FROM tq.statuses(pg_temp.ids('a'))), '1/4 one', '13.3 statuses');
 SELECT is((SELECT pg_temp.progress(status) FROM tq.list_task_group(pg_temp.id('a'))), '1/4 one', '13.3 list_task_group');
-SELECT is((tq.status(pg_temp.id('a')) #>> '{runs,0,attempt}'), NULL, '13.5 the attempt of the run');
+SELECT is((tq.status(pg_temp.id('a')) #>> '{runDetails,0,attempt}'), NULL, '13.5 the attempt of the run');
 SELECT is(pg_temp.progress(tq.report_failed(pg_temp.id('a'), 0, error => '{"message": "no"}'), 0), '1/4 one', '13.5 a run that is resolved keeps its last report');
 SELECT is(pg_temp.progress(tq.status(pg_temp.id('a')), 1), '-', '13.5 a retry begins without one');
 SELECT is(pg_temp.attempts('a'), '0 1', '13.5 attempts are counted as before');
-SELECT is(tq.status(pg_temp.id('a')) #>> '{runs,0,error,message}', 'no', '13.5 beside its error');
+SELECT is(tq.status(pg_temp.id('a')) #>> '{runDetails,0,error,message}', 'no', '13.5 beside its error');
 SELECT pg_temp.throws($$SELECT tq.report_progress(pg_temp.id('a'), 0, 2, 4)$$, 'TQ409', '13.1 a run that is resolved');
 SELECT is((SELECT done FROM tq.task_overview WHERE task_id = pg_temp.id('a')), NULL::float8, '13.3 task_overview: not running');
 SELECT pg_temp.take('a') \g /dev/null

@@ -64,7 +64,7 @@ SELECT pg_temp.running('full', pg_temp.mortal('{"retries": 3, "pendingTimeout": 
 SELECT tq.report_failed(pg_temp.id('full'), 0, '{"message": "no", "details": {"line": 7}}');
 SELECT results_eq($$SELECT task_id::text, reason, error, task, runs FROM pg_temp.letter('full')$$,
 	$$SELECT pg_temp.id('full')::text, 'failed', '{"message": "no", "details": {"line": 7}}'::jsonb,
-		tq.task(pg_temp.id('full')), tq.status(pg_temp.id('full')) -> 'runs'$$,
+		tq.task(pg_temp.id('full')), pg_temp.runs(tq.status(pg_temp.id('full')))$$,
 	'a letter has the reason, the error, the definition and the runs');
 SELECT is((SELECT date_trunc('milliseconds', failed_at) FROM pg_temp.letter('full')), (pg_temp.run('full') ->> 'resolved')::timestamptz,
 	'and when the task failed finally');
@@ -82,7 +82,7 @@ SELECT is(pg_temp.look('many') || ' ' || pg_temp.has_letter('many'), 'pending 0:
 SELECT pg_temp.take('many');
 SELECT tq.report_failed(pg_temp.id('many'), 1, '{"message": "second"}');
 SELECT is((SELECT error ->> 'message' FROM pg_temp.letter('many')), 'second', 'the last one does, with its error');
-SELECT is((SELECT runs FROM pg_temp.letter('many')), tq.status(pg_temp.id('many')) -> 'runs', 'and all the runs');
+SELECT is((SELECT runs FROM pg_temp.letter('many')), pg_temp.runs(tq.status(pg_temp.id('many'))), 'and all the runs');
 SELECT is((SELECT jsonb_array_length(runs) || ' ' || (runs #>> '{0,error,message}') || ' ' || (runs #>> '{1,attempt}') FROM pg_temp.letter('many')), '2 first 1', 'with the keys of each');
 SELECT pg_temp.running('quiet', pg_temp.mortal('{"retries": 1, "retryOn": ["failed"]}'));
 SELECT tq.report_failed(pg_temp.id('quiet'), 0, '{"message": "first"}');
@@ -132,7 +132,7 @@ FROM generate_series(1, 250) AS n;
 SELECT tq.resolve(array_agg(pg_temp.id('b' || n)), array_agg(0), 'failed') FROM generate_series(1, 250) AS n;
 SELECT is((SELECT array_agg(task #>> '{metadata,name}' ORDER BY task #>> '{metadata,name}') FROM tq.list_dead_letters('test/many')),
 	(SELECT array_agg('b' || n ORDER BY 'b' || n) FROM generate_series(1, 250) AS n WHERE n % 3 = 1), 'of 250 that fail in one call each has its letter if its policy has one');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/many') AS l WHERE l.task = tq.task(l.task_id) AND l.runs = tq.status(l.task_id) -> 'runs'), 84::bigint, 'and each its own');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/many') AS l WHERE l.task = tq.task(l.task_id) AND l.runs = pg_temp.runs(tq.status(l.task_id))), 84::bigint, 'and each its own');
 ROLLBACK TO s;
 
 -- by time
@@ -160,9 +160,9 @@ SELECT is(pg_temp.look('plain') || pg_temp.letters('test/q-plain'), 'exception 0
 SELECT is((SELECT date_trunc('milliseconds', failed_at) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'the time is that of the pass of upkeep()');
 SELECT pg_temp.pass('41 minutes');
 SELECT is(pg_temp.letters('test/q-' || name), name || ' deadline-exceeded', 'a letter by its deadline: ' || name) FROM unnest('{dp,dr,du,dd}'::text[]) AS name;
-SELECT is((SELECT runs FROM pg_temp.letter('du')), tq.status(pg_temp.id('du')) -> 'runs', 'with a run that was created resolved');
+SELECT is((SELECT runs FROM pg_temp.letter('du')), pg_temp.runs(tq.status(pg_temp.id('du'))), 'with a run that was created resolved');
 SELECT results_eq($$SELECT l.task, l.runs FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name CROSS JOIN LATERAL pg_temp.letter(name) AS l$$,
-	$$SELECT tq.task(pg_temp.id(name)), tq.status(pg_temp.id(name)) -> 'runs' FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name$$, 'each is whole');
+	$$SELECT tq.task(pg_temp.id(name)), pg_temp.runs(tq.status(pg_temp.id(name))) FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name$$, 'each is whole');
 ROLLBACK TO s;
 
 -- canceled, by whichever function
@@ -329,7 +329,7 @@ SELECT pg_temp.create('dp', pg_temp.mortal('{"delay": 90.5}', '{"$deadline": "10
 SELECT pg_temp.pass('61 minutes');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('d'))), 'pending 1: scheduled>pending', 'a new task has its retries');
 CREATE TEMP TABLE delays ON COMMIT DROP AS SELECT name, tq.redrive(pg_temp.id(name)) AS status FROM unnest('{dl,dp}'::text[]) AS name;
-SELECT is((status #>> '{runs,0,visibleAt}')::timestamptz - (status #>> '{runs,0,scheduled}')::timestamptz,
+SELECT is((status #>> '{runDetails,0,visibleAt}')::timestamptz - (status #>> '{runs,0,scheduled}')::timestamptz,
 	CASE name WHEN 'dl' THEN interval '90 s' ELSE interval '90.5 s' END, 'and its delay: ' || name) FROM delays;
 SELECT is(pg_temp.claims('test/q-dl'), '', 'it waits for that');
 SELECT pg_temp.pass('63 minutes');
@@ -440,7 +440,7 @@ ROLLBACK TO reuse;
 SELECT pg_temp.take('reuse');
 SELECT tq.report_exception(pg_temp.id('reuse'), 0, 'malformed-payload', error => '{"message": "bad"}');
 SELECT results_eq($$SELECT reason, error, task, runs FROM pg_temp.letter('reuse')$$,
-	$$SELECT 'malformed-payload', '{"message": "bad"}'::jsonb, tq.task(pg_temp.id('reuse')), tq.status(pg_temp.id('reuse')) -> 'runs'$$,
+	$$SELECT 'malformed-payload', '{"message": "bad"}'::jsonb, tq.task(pg_temp.id('reuse')), pg_temp.runs(tq.status(pg_temp.id('reuse')))$$,
 	'when that one fails, its letter replaces the old one');
 SELECT ok(pg_temp.near(pg_temp.iso(failed_at), pg_temp.clock()), 'with its time') FROM pg_temp.letter('reuse');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('reuse'))), 'pending 5: scheduled>exception/malformed-payload rerun>pending', 'and its redrive is a rerun');

@@ -93,7 +93,7 @@ SELECT is(pg_temp.failed_with(n, args), expected::jsonb, 'error: ' || args) FROM
 	($$error_message => 'm', error => 'null'$$, '{"message": "m"}'), ($$error_message => 'm', error => '{"code": 2}'$$, '{"message": "m", "details": {"code": 2}}'),
 	($$error_message => 'm', error => '{"message": "other"}'$$, '{"message": "m", "details": {"message": "other"}}'), ($$error_message => 'm', error => '"trace"'$$, '{"message": "m", "details": "trace"}')) AS v (args, expected)) AS w (args, expected, n);
 SELECT pg_temp.running('ex', '{"policy": {"deadLetter": true}}');
-SELECT is(tq.report_exception(pg_temp.id('ex'), 0, 'internal-error', error => '[1]', error_message => 'm') #> '{runs,0,error}', '{"message": "m", "details": [1]}', 'report_exception: error_message');
+SELECT is(tq.report_exception(pg_temp.id('ex'), 0, 'internal-error', error => '[1]', error_message => 'm') #> '{runDetails,0,error}', '{"message": "m", "details": [1]}', 'report_exception: error_message');
 SELECT is(error, '{"message": "m", "details": [1]}', 'error_message: the dead letter has it') FROM tq.list_dead_letters('test/q-ex');
 SELECT is(error, '{"message": "m", "details": [1]}', 'error_message: and the views') FROM tq.run_overview WHERE task_id = pg_temp.id('ex');
 SELECT is((SELECT error FROM tq.failure_overview WHERE task_id = pg_temp.id('any1')), '"text"', 'error: a string in the views');
@@ -126,7 +126,7 @@ SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"], "retries": 1, "d
 SELECT is(tq.report_failed(pg_temp.id('a'), 0, '{"message": "first"}') ->> 'state', 'pending', 'error: of a failure that is retried');
 SELECT pg_temp.take('a');
 SELECT is(tq.report_failed(pg_temp.id('a'), 1, '{"message": "second"}') ->> 'state', 'failed', 'error: and of the last');
-SELECT is((SELECT string_agg(r #>> '{error,message}' || ' ' || coalesce(r ->> 'attempt', '-'), ', ') FROM jsonb_array_elements(tq.status(pg_temp.id('a')) -> 'runs') AS r), 'first -, second 1', 'error: each run has its own');
+SELECT is((SELECT string_agg(r #>> '{error,message}' || ' ' || coalesce(r ->> 'attempt', '-'), ', ') FROM jsonb_array_elements(tq.status(pg_temp.id('a')) -> 'runDetails') AS r), 'first -, second 1', 'error: each run has its own');
 SELECT is(error, '{"message": "second"}', 'error: the dead letter has that of the last run') FROM tq.list_dead_letters('test/q-a');
 SELECT is(runs -> 0 -> 'error', '{"message": "first"}', 'error: and its runs have theirs') FROM tq.list_dead_letters('test/q-a');
 ROLLBACK TO s;

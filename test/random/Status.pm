@@ -56,14 +56,25 @@ sub fields
 }
 
 # Text of a jsonb status to a hash.  Ids and names have no braces in them, and
-# an error that a worker gave no object in an object.
+# an error that a worker gave no object in an object.  The details of a run become
+# keys of it.
 sub parse_status
 {
 	my ($text) = @_;
 	$text =~ s/"error": \{([^{}]*)\}/'"error": "' . ($1 =~ tr{"}{'}r) . '"'/ge;
 	my $runs = $text =~ s/"runs": \[(.*?)\]/"runs": 0/s ? $1 : '';
+	my $details = $text =~ s/"runDetails": \[(.*?)\]/"runDetails": 0/s ? $1 : '';
 	my $s    = fields($text);
 	$s->{runs} = [ map { fields($_) } $runs =~ /\{[^{}]*\}/g ];
+	for my $run (@{ $s->{runs} })
+	{
+		$run->{misplaced} = 1 if grep { exists $run->{$_} } qw(attempt error progress visibleAt);
+	}
+	for my $detail (map { fields($_) } $details =~ /\{[^{}]*\}/g)
+	{
+		my $run = $s->{runs}[ $detail->{runId} ];
+		%$run = (%$run, %$detail);
+	}
 	return $s;
 }
 
@@ -135,6 +146,7 @@ sub run_faults
 	my $claimed = exists $run->{started};
 	my @bad;
 
+	push @bad, 'keys in runs that belong to runDetails' if $run->{misplaced};
 	push @bad, 'started without a worker or the reverse'
 	  if grep { $claimed != exists $run->{$_} } qw(workerGroup workerId);
 	push @bad, 'no time of scheduling' unless exists $run->{scheduled};

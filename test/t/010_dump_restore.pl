@@ -252,7 +252,7 @@ sub goes_on
 	# policies, too
 	ok($new->poll_query_until($kind, "SELECT (tq.task_queue_counts('p/late3') -> 'pendingTasks')::bigint = 1"), "$kind: a backoff that is over is over");
 	is($sql->("SELECT run_id, payload ->> 'n' FROM tq.claim_work('p/late3', 'g', 'w')"), '1|backoff late', "$kind: the next attempt can be claimed");
-	is($sql->("SELECT s -> 'runs' -> 0 -> 'error', s -> 'runs' -> 1 -> 'attempt' FROM tq.status(id('backoff late')) AS s"),
+	is($sql->("SELECT s #> '{runDetails,0,error}', s #> '{runDetails,1,attempt}' FROM tq.status(id('backoff late')) AS s"),
 		'{"message": "once"}|1', "$kind: it is known as that");
 	ok($new->poll_query_until($kind, "SELECT jsonb_array_length(tq.status(id('lost late')) -> 'runs') = 2"), "$kind: a lost run");
 	is($state->('lost late'), 'pending claim-expired 3', "$kind: uses its own budget");
@@ -293,7 +293,7 @@ sub goes_on
 		is($sql->("SELECT run_id FROM tq.claim_work('p/deferred', 'g', 'w2')"), 0, "$kind: a run that was deferred is claimed again when it is due");
 		$sql->("SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('p/backoff', 'g', 'w')");
 	}
-	is($sql->("SELECT s ->> 'retriesLeft', s #>> '{runs,2,attempt}', (s #>> '{runs,2,visibleAt}')::timestamptz"
+	is($sql->("SELECT s ->> 'retriesLeft', s #>> '{runDetails,-1,attempt}', (s #>> '{runDetails,-1,visibleAt}')::timestamptz"
 			. " - (s #>> '{runs,2,scheduled}')::timestamptz FROM tq.status(id('backoff')) AS s"),
 		'0|2|01:00:00', "$kind: the last attempt is delayed as well");
 	is($sql->("SELECT l.reason, l.error, l.task = tq.task(l.task_id) FROM tq.list_dead_letters('p/dead') AS l WHERE l.task_id::text = id('dead')::text"),

@@ -20,12 +20,17 @@ $node->safe_psql($db, q{
 	-- the task that was redriven from another as a new one
 	CREATE FUNCTION heir(name text) RETURNS tq.slugid LANGUAGE sql STABLE AS
 		$$ SELECT t.task_id FROM tq_internal.task t WHERE t.extra ->> 'redriveOf' = public.id(name)::text $$;
+	-- the runs of a task as its dead letter has them, each with its details
+	CREATE FUNCTION runs(task tq.slugid) RETURNS jsonb LANGUAGE sql STABLE AS $$
+		SELECT jsonb_agg(run || coalesce((SELECT d FROM jsonb_array_elements(status -> 'runDetails') AS d WHERE d -> 'runId' = run -> 'runId'), '{}') ORDER BY n)
+		FROM tq.statuses(ARRAY[task]), jsonb_array_elements(status -> 'runs') WITH ORDINALITY AS u (run, n)
+	$$;
 	-- a task in one line, with the number of attempt of each of its runs
 	CREATE FUNCTION line(task tq.slugid) RETURNS text LANGUAGE sql STABLE AS $$
 		SELECT coalesce((SELECT concat_ws(' ', status ->> 'state', (status ->> 'retriesLeft') || ':',
 			(SELECT string_agg(concat_ws(' ', run ->> 'reasonCreated', coalesce(run ->> 'reasonResolved', run ->> 'state'),
 				coalesce(run ->> 'attempt', '0')), ', ' ORDER BY n)
-				FROM jsonb_array_elements(status -> 'runs') WITH ORDINALITY AS u (run, n)))
+				FROM jsonb_array_elements(public.runs(task)) WITH ORDINALITY AS u (run, n)))
 		FROM tq.statuses(ARRAY[task])), 'gone')
 	$$;
 	-- and the letters that there are: of which task, and of how many runs
@@ -192,7 +197,7 @@ is($node->safe_psql($db, $lines), $expected, 'each of it');
 is($node->safe_psql($db, "SELECT task_id::text FROM tq_internal.dead_letter ORDER BY 1"),
 	$node->safe_psql($db, "SELECT t FROM unnest(ARRAY[" . join(', ', map { "id('$_')::text" } @dead) . "]) AS t ORDER BY 1"),
 	'with its letter');
-is($node->safe_psql($db, "SELECT count(*) FROM tq_internal.dead_letter WHERE runs = tq.status(task_id) -> 'runs'"), scalar @dead, 'that is whole');
+is($node->safe_psql($db, "SELECT count(*) FROM tq_internal.dead_letter WHERE runs = runs(task_id)"), scalar @dead, 'that is whole');
 my $after = contents();
 crash();
 wait_worker($node, $db);
@@ -222,7 +227,7 @@ foreach my $part (1 .. 5)
 ok($node->poll_query_until($db, "SELECT count(*) = $tasks FROM tq.list_dead_letters('p/many')"), 'every task becomes a dead letter');
 is($node->safe_psql($db, "SELECT line(task_id), count(*) FROM tq.list_dead_letters('p/many') GROUP BY 1"),
 	"exception 0: scheduled pending-timeout 0, retry pending-timeout 1, retry pending-timeout 2|$tasks", 'after three attempts');
-is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/many') WHERE runs = tq.status(task_id) -> 'runs' AND task = tq.task(task_id)"),
+is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/many') WHERE runs = runs(task_id) AND task = tq.task(task_id)"),
 	$tasks, 'the letters are whole');
 is($node->safe_psql($db, q{
 		SELECT count(*) FROM tq.list_dead_letters('p/many') l, jsonb_array_elements(l.runs) AS run
@@ -289,7 +294,7 @@ is($node->safe_psql($db, q{
 		FROM tq.task_details o LEFT JOIN heir h ON h.task = o.task_id::text LEFT JOIN tq_internal.dead_letter l ON l.task_id::text = o.task_id::text
 		WHERE o.task_queue_id = 'p/all' GROUP BY 1}),
 	'1|t', 'each has a letter, or became one new task');
-is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/all', max => 1000) WHERE runs <> tq.status(task_id) -> 'runs'"),
+is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/all', max => 1000) WHERE runs <> runs(task_id)"),
 	0, 'the letters are of the last end');
 is(violations($node, $db), '', 'the tables are consistent');
 

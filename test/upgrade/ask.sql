@@ -4,9 +4,9 @@
 \pset tuples_only on
 SET client_min_messages = warning;
 SET timezone = 'UTC';
-SELECT 'status', tq.status(task_id) - 'runs' FROM tq_internal.task ORDER BY id;
-SELECT 'run', t.task_id, jsonb_array_elements(tq.status(t.task_id) -> 'runs') - 'error' - 'result' - 'resolvedBy' FROM tq_internal.task t ORDER BY t.id;
-SELECT 'error', r.task_id, r.run_id, r.state, r.error, r.result FROM tq.run_overview r ORDER BY r.task_id, r.run_id;
+SELECT 'status', tq.status(task_id) - '{runs,runDetails}'::text[] FROM tq_internal.task ORDER BY id;
+SELECT 'run', t.task_id, jsonb_array_elements(tq.status(t.task_id) -> 'runs') - '{attempt,error,progress,result,resolvedBy,visibleAt}'::text[] FROM tq_internal.task t ORDER BY t.id;
+SELECT 'details', r.task_id, r.run_id, r.state, r.attempt, r.visible_at, r.error, r.result, r.done, r.total, r.message, r.reported FROM tq.run_overview r ORDER BY r.task_id, r.run_id;
 SELECT 'task', tq.task(task_id) FROM tq_internal.task ORDER BY id;
 SELECT 'result', id(n), tq.result(id(n)) FROM unnest('{a,b,s1}'::text[]) AS n;
 SELECT 'required', (tq.dependency_results(id('c'))).*;
