@@ -683,6 +683,8 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 		TqRun *run = &locked->runs[i];
 		bool is_retried;
 
+		if (waits)
+			tq_show_done("ended", i, locked->n);
 		if (run->location == TQ_LOCATION_UNSCHEDULED)
 		{
 			/*

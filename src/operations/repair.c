@@ -765,6 +765,7 @@ decide_waits(Repair *repair)
 		int nraised = repair->nraised;
 
 		CHECK_FOR_INTERRUPTS();
+		tq_show_done("looked at", i, repair->n);
 		if (member->fate == FATE_STAYS && !member->is_start)
 			find_met(repair, member);
 		if (member->fate != FATE_WAIT &&
@@ -991,6 +992,7 @@ write_repair(Repair *repair)
 	{
 		Member *member = &repair->members[i];
 
+		tq_show_done("written", i, repair->n);
 		if (member->fate == FATE_WAIT)
 			write_wait(repair, member);
 		else if (member->fate == FATE_RERUN ||

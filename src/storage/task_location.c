@@ -525,7 +525,7 @@ tq_unresolved_page(const TqUnresolvedFilter *filter, TqTaskLocation location,
 
 /*
  * Locks the tasks that are not done yet; without unscheduled_too leaves those
- * in unscheduled to another pass.
+ * in unscheduled to another pass.  Shows how far it is.
  */
 static void
 lock_pass(TqTaskLock *locks, int n, TqLock mode,
@@ -538,6 +538,7 @@ lock_pass(TqTaskLock *locks, int n, TqLock mode,
 	{
 		TqTaskLock *lock = &locks[i];
 
+		tq_show_done("locked", i, n);
 		if (lock->is_done || !peek_find(&peek, lock->task, &lock->run) ||
 			(lock->run.location == TQ_LOCATION_UNSCHEDULED &&
 			 !unscheduled_too))

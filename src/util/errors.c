@@ -1,6 +1,6 @@
 /*
  * errors.c
- *	  Shortens values of clients for error messages.
+ *	  Shortens values of clients for error messages; shows how far a call is.
  *
  * An error message repeats a value that a client gave, but only its first
  * bytes.
@@ -15,6 +15,9 @@
 
 #define SHOWN_BYTES 100
 #define LIST_BYTES 1000
+#define SHOWN_TASKS 1024 /* a call of more shows how far it is */
+#define SHOWN_STEP 64    /* tasks between two looks at the clock */
+#define SHOWN_EVERY_MS 1000
 
 /* Returns a copy of the text, shortened to SHOWN_BYTES. */
 char *
@@ -34,6 +37,26 @@ tq_error_role(Oid role)
 	const char *name = GetUserNameFromId(role, true);
 
 	return name == NULL ? "?" : name;
+}
+
+/*
+ * Raises a NOTICE that shows how many of the tasks of a call are done.  The
+ * first comes when SHOWN_TASKS are done, and in a session at most one in
+ * SHOWN_EVERY_MS by its own clock, whichever calls and steps they are of.
+ */
+void
+tq_show_done(const char *what, int done, int total)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+	TimestampTz now;
+
+	if (done < SHOWN_TASKS || done % SHOWN_STEP != 0)
+		return;
+	now = tq_clock_now();
+	if (now >= last && now < tq_clock_add_ms(last, SHOWN_EVERY_MS))
+		return;
+	last = now;
+	ereport(NOTICE, (errmsg("%d of %d tasks are %s", done, total, what)));
 }
 
 /*

@@ -146,7 +146,7 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 
 #define TQ_LONG_AGO ((TimestampTz) 0)
 
-/* ---- errors.c: SQLSTATEs, and work that may fail alone ---- */
+/* ---- errors.c: SQLSTATEs, notices, and work that may fail alone ---- */
 
 /* The SQLSTATEs of tq; doc/reference.md lists them. */
 #define ERRCODE_TQ_BAD_INPUT MAKE_SQLSTATE('T', 'Q', '4', '0', '0')
@@ -156,6 +156,7 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 #define ERRCODE_TQ_EXPIRED MAKE_SQLSTATE('T', 'Q', '4', '1', '0')
 #define ERRCODE_TQ_ERROR_ARTIFACT MAKE_SQLSTATE('T', 'Q', '4', '2', '4')
 
+extern void tq_show_done(const char *what, int done, int total);
 extern char *tq_error_clip(const char *text);
 extern const char *tq_error_role(Oid role);
 extern void tq_error_list(StringInfo list, const char *separator,

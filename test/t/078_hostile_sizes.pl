@@ -85,6 +85,41 @@ foreach my $case ([ '', 2_700_000, 160_000 ], [ '100MB', 16_000_000, 160_000 ])
 like($listener->query_safe('SELECT 1'), qr/"truncated": true/, 'a listener gets the short form');
 $listener->quit;
 
+# A call for more than 1,024 tasks shows how far it is: at most once a second of the session's clock.
+sub notices
+{
+	my (@calls) = @_;
+	my ($begin, $code, $error) = time;
+
+	$code = $node->psql($db, join('; ', 'SET client_min_messages = notice', @calls), stderr => \$error);
+	is($code, 0, 'the calls succeed') or diag($error);
+	return ([ $error =~ /^psql.*NOTICE:  (.*)$/mg ], time - $begin);
+}
+
+sub make_group
+{
+	my ($first, $n) = @_;
+
+	query(qq{SELECT tq.enqueue('p/many', task_id => tq.stable_slugid('$first'));
+		SELECT count(tq.enqueue('p/many', task_group_id => tq.stable_slugid('$first'), dependencies => ARRAY[tq.stable_slugid('$first')])) FROM generate_series(2, $n);
+		SELECT tq.seal_task_group(tq.stable_slugid('$first'))});
+	return "tq.stable_slugid('$first')";
+}
+
+my ($few, $many) = (make_group('few', 1024), make_group('many', 1100));
+my ($seen) = notices("SELECT tq.cancel_task_group($few)", "SELECT tq.retry_task_group($few, reasons => '{canceled}')");
+is_deeply($seen, [], '1,024 tasks: no notice');
+for my $call ("cancel_task_group($many)", "retry_task_group($many, reasons => '{canceled}')", "cancel_task_group($many)", "rerun_task($many, downstream => true)")
+{
+	($seen) = notices("SELECT tq.$call");
+	like($seen->[0] // '', qr/^1024 of 1100 tasks are locked$/, "$call: a notice");
+}
+my @each = ("SELECT tq.cancel_task_group($many)", "SELECT tq.retry_task_group($many, reasons => '{canceled}')") x 3;
+($seen, my $seconds) = notices(@each);
+cmp_ok(scalar @$seen, '<=', 2 + $seconds, 'at most one a second');
+($seen) = notices(map { ("SET tq.clock_offset = '$_ minutes'", "SELECT tq.cancel_task_group($many)", "SELECT tq.rerun_task($many, downstream => true)") } 2, 4, 1);
+cmp_ok(scalar(grep { /locked$/ } @$seen), '>=', 3, 'and one when the clock of the session goes on or back');
+
 is(query("SELECT count(*) FROM tq.maintenance_overview WHERE failures > 0"), 0, 'no step failed');
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR: (?! invalid \W?(?:payload|task|tags|extra)\b| \d+ faults in )/, 'nothing crashed, nothing failed');
 $node->stop;
