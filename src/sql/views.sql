@@ -316,7 +316,7 @@ COMMENT ON COLUMN tq.task_overview.since IS 'since when the task has been in thi
 COMMENT ON COLUMN tq.task_overview.worker IS 'group and id of the worker that has the last run, or had it';
 COMMENT ON COLUMN tq.task_overview.done IS 'of a running task whose worker calls report_progress(), the share that is done, from 0 to 1';
 
-CREATE VIEW tq_internal.all_task_details AS
+CREATE VIEW tq_internal.detailed_task AS
 	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.task_group_id,
 		tq_internal.priority_name(c.priority) AS priority, c.state,
 		tq_internal.reason_created_name(c.reason_created) AS reason_created,
@@ -331,18 +331,25 @@ CREATE VIEW tq_internal.all_task_details AS
 		c.given_policy || CASE WHEN c.given_policy ?| '{uniqueKey,serialKey,concurrencyKey,fairnessKey}' THEN COALESCE(
 			(SELECT jsonb_object_agg(('{uniqueKey,serialKey,concurrencyKey,fairnessKey}'::text[])[k.kind + 1], k.key) FROM tq_internal.task_key k WHERE k.task = c.id), '{}')
 			ELSE '{}' END AS policy,
-		c.payload, c.error, c.result
+		c.payload, c.error, c.result, c.group_id
 	FROM tq_internal.current_task c;
+COMMENT ON VIEW tq_internal.detailed_task IS 'rows of tq.task_details, and the numbers of their groups';
+CREATE VIEW tq_internal.all_task_details AS
+	SELECT o.task_id, o.name, o.task_queue_id, o.task_group_id, o.priority, o.state, o.reason_created, o.reason_resolved, o.last_run_id, o.attempt, o.unmet, o.tolerated,
+		o.worker_group, o.worker_id, o.scheduled, o.visible_at, o.started, o.taken_until, o.resolved, o.created, o.deadline, o.expires, o.scheduler_id, o.project_id,
+		o.dependencies, o.routes, o.scopes, o.tags, o.metadata, o.extra, o.policy, o.payload, o.error, o.result
+	FROM tq_internal.detailed_task o;
+-- Groups are joined, because group_slug() would be called with the rights of the caller.
 CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
 	SELECT o.task_id, CASE WHEN s.in_full THEN o.name END AS name, o.task_queue_id,
-		COALESCE((SELECT g.task_group_id FROM tq_internal.task t JOIN tq_internal.task_group g ON g.id = t.group_id WHERE t.task_id = o.task_id), o.task_id) AS task_group_id,
+		CASE WHEN o.group_id IS NULL THEN o.task_id ELSE g.task_group_id END AS task_group_id,
 		o.priority, o.state, o.reason_created, o.reason_resolved, o.last_run_id, o.attempt, o.unmet, o.tolerated, o.worker_group, o.worker_id, o.scheduled,
 		o.visible_at, o.started, o.taken_until, o.resolved, o.created, o.deadline, o.expires, o.scheduler_id, o.project_id,
 		CASE WHEN s.in_full THEN o.dependencies END AS dependencies, CASE WHEN s.in_full THEN o.routes END AS routes,
 		CASE WHEN s.in_full THEN o.scopes END AS scopes, CASE WHEN s.in_full THEN o.tags END AS tags, CASE WHEN s.in_full THEN o.metadata END AS metadata,
 		CASE WHEN s.in_full THEN o.extra END AS extra, CASE WHEN s.in_full THEN o.policy END AS policy, CASE WHEN s.in_full THEN o.payload END AS payload,
 		o.error, o.result
-	FROM tq_internal.all_task_details o
+	FROM tq_internal.detailed_task o LEFT JOIN tq_internal.task_group g ON g.id = o.group_id
 		CROSS JOIN LATERAL (SELECT o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) AS in_full) AS s
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
 SELECT tq_internal.make_rows('task_details', true);
@@ -452,12 +459,12 @@ COMMENT ON FUNCTION tq_internal.group_is_blocked(bigint, tq.slugid) IS 'whether 
 
 -- What is blocked is looked for in groups that only wait, and only if the column is read.
 CREATE VIEW tq_internal.all_group_overview AS
-	SELECT g.task_group_id, COALESCE(g.name, (SELECT t.metadata ->> 'name' FROM tq_internal.task t WHERE t.task_id = g.task_group_id AND COALESCE(t.group_id, g.id) = g.id)) AS name, (s.p).outcome,
+	SELECT g.task_group_id, COALESCE(g.name, t.metadata ->> 'name') AS name, (s.p).outcome,
 		CASE WHEN (s.p).unscheduled > 0 AND (s.p).delayed + (s.p).pending + (s.p).running = 0 THEN tq_internal.group_is_blocked(g.id, g.task_group_id) ELSE false END AS blocked,
 		(s.p).tasks, (s.p).unscheduled, (s.p).delayed, (s.p).pending, (s.p).running, (s.p).completed, (s.p).failed, (s.p).exception,
 		(s.p).first_created, (s.p).last_resolved, g.sealed
-	FROM tq_internal.task_group g	-- the function is called once for a row, and not if only groups are counted
-		CROSS JOIN LATERAL (SELECT tq_internal.group_progress(g.task_group_id) AS p OFFSET 0) AS s;
+	FROM tq_internal.task_group g LEFT JOIN tq_internal.task t ON t.task_id = g.task_group_id AND COALESCE(t.group_id, g.id) = g.id	-- not one of another group
+		CROSS JOIN LATERAL (SELECT tq_internal.group_progress(g.task_group_id) AS p OFFSET 0) AS s;	-- called once for a row, and not if only groups are counted
 CREATE VIEW tq_internal.visible_group_overview AS
 	SELECT o.*
 	FROM tq_internal.task_group g JOIN tq_internal.queue q ON q.id = g.queue
