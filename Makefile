@@ -7,6 +7,7 @@
 #   make check, make demo    the scripts test/check and test/demo, which need nothing
 #   make bench               how fast it is, beside a bare table and other queues
 #   make dist                the last commit as tq-VERSION.zip and .tar.gz
+#   make deb                 the tree as packages of Debian, by debian/, in this directory
 #
 # A build in another directory works as usual with PGXS:
 #
@@ -72,9 +73,9 @@ archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
 generated = src/api/audited.inc test/calls.sql
 EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
-.PHONY: check demo bench dist
+.PHONY: check demo bench dist deb
 
-ifeq ($(filter-out check demo bench dist,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out check demo bench dist deb,$(or $(MAKECMDGOALS),all)),)
 
 # The scripts find, or install, all that they need.  PGXS is not asked.
 check:
@@ -93,6 +94,17 @@ dist:
 	for archive in $(archives); do \
 		$(git) archive --prefix='tq-$(EXTVERSION)/' -o "$(CURDIR)/$$archive" HEAD || exit; \
 	done
+
+# In a copy, so that nothing is left in the tree.  The majors are those of
+# /etc/postgresql-common/supported_versions, or of the distribution.
+deb:
+	@command -v dh >/dev/null && command -v pg_buildext >/dev/null || \
+		{ echo 'make deb: install debhelper and postgresql-server-dev-all' >&2; exit 1; }
+	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && mkdir "$$work/tq" && \
+	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude='./.build' --exclude='./tmp_check*' \
+		--exclude='./*.deb' -cf - . | tar -C "$$work/tq" -xf - && \
+	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
+	mv "$$work"/*.deb "$$work"/*.changes "$$work"/*.buildinfo '$(CURDIR)'
 
 else
 
