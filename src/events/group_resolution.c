@@ -176,6 +176,128 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 	add_rows(&own, progress);
 }
 
+/* ---- groups of a query ---- */
+
+#define ALONE 100       /* groups of a query that are counted one by one */
+#define AHEAD_MAX 16384 /* groups that are counted at once */
+#define TIMES 8         /* a group costs less if many are counted at once */
+
+/*
+ * The groups that are counted before a query asks for them.  The query sees one
+ * snapshot, so that they are then what they were.
+ *
+ * A query asks for one group, for some or for all, in any order, and stops when
+ * it has enough.  So what is counted ahead is limited by how many groups it has
+ * asked for, and costs at most about twice as much as to count these alone.
+ */
+struct TqGroupsAhead
+{
+	int64 asked;
+	int64 counted;
+	HTAB *groups; /* CountedGroup, not asked for yet */
+};
+
+typedef struct CountedGroup
+{
+	int64 id;
+	TqProgress progress;
+} CountedGroup;
+
+TqGroupsAhead *
+tq_groups_ahead_begin(MemoryContext context)
+{
+	TqGroupsAhead *ahead = MemoryContextAllocZero(context,
+												  sizeof(TqGroupsAhead));
+	HASHCTL control = {.keysize = sizeof(int64),
+					   .entrysize = sizeof(CountedGroup),
+					   .hcxt = context};
+
+	ahead->groups = hash_create("tq groups ahead", 256, &control,
+								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	return ahead;
+}
+
+/* Adds those groups that have no counters; returns how many are new. */
+static int
+add_uncounted(TqGroupsAhead *ahead, int64 *ids, int n)
+{
+	int64 counters[TQ_GROUP_COUNTERS];
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		CountedGroup *group;
+		bool found;
+
+		if (tq_count_read_group(ids[i], counters))
+			continue;
+		group = hash_search(ahead->groups, &ids[i], HASH_ENTER, &found);
+		if (found)
+			continue;
+		memset(&group->progress, 0, sizeof(TqProgress));
+		ids[kept++] = ids[i];
+	}
+	return kept;
+}
+
+/* Counts groups, from that number on. */
+static void
+count_ahead(TqGroupsAhead *ahead, int64 from)
+{
+	int n;
+	int64 *ids =
+		tq_groups_from(from, (int) Min(ahead->asked * TIMES, AHEAD_MAX), &n);
+	TqGroupCount *counts;
+
+	ahead->counted += n;
+	n = add_uncounted(ahead, ids, n);
+	counts = tq_groups_counts(ids, n, &n);
+	for (int i = 0; i < n; i++)
+	{
+		CountedGroup *group = hash_search(ahead->groups, &counts[i].group,
+										  HASH_FIND, NULL);
+
+		add_count(&counts[i], &group->progress);
+	}
+}
+
+/* Takes what was counted of a group; returns false if it was not. */
+static bool
+take_counted(TqGroupsAhead *ahead, int64 id, TqProgress *progress)
+{
+	CountedGroup *group = hash_search(ahead->groups, &id, HASH_REMOVE, NULL);
+	int64 tasks;
+
+	if (group == NULL)
+		return false;
+	*progress = group->progress;
+	tasks = progress->delayed;
+	for (int state = 0; state < TQ_STATES; state++)
+		tasks += progress->count[state];
+	return tasks < tq_counted_group; /* else it gets counters */
+}
+
+/*
+ * Counts the tasks of a group like tq_group_count(), for a query that may ask
+ * for many.
+ */
+void
+tq_group_count_next(TqGroupsAhead *ahead, const TqGroup *group,
+					TqProgress *progress)
+{
+	bool is_counted = take_counted(ahead, group->id, progress);
+
+	if (++ahead->asked > ALONE && !is_counted &&
+		ahead->counted <= ahead->asked * TIMES &&
+		hash_get_num_entries(ahead->groups) < AHEAD_MAX)
+	{
+		count_ahead(ahead, group->id);
+		is_counted = take_counted(ahead, group->id, progress);
+	}
+	if (!is_counted)
+		tq_group_count(group, progress);
+}
+
 /*
  * Returns whether a group has more tasks than that, without the one that it is
  * named after: by its counters, or else by so many rows.
