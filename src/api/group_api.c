@@ -274,15 +274,6 @@ fill_block(const TqGroup *group, const TqProgress *progress, Datum *values,
 		values[COLUMN_BLOCKED_BY] = PointerGetDatum(tq_spi_keep(block.by));
 }
 
-/* The function of a query keeps what it has counted for later rows. */
-static TqGroupsAhead *
-groups_of_query(FmgrInfo *function)
-{
-	if (function->fn_extra == NULL)
-		function->fn_extra = tq_groups_ahead_begin(function->fn_mcxt);
-	return function->fn_extra;
-}
-
 static Datum
 group_progress(FunctionCallInfo fcinfo, bool is_checked)
 {
@@ -299,11 +290,7 @@ group_progress(FunctionCallInfo fcinfo, bool is_checked)
 	if (is_checked)
 		tq_require_group_list(slug);
 	tq_group_get(slug, &group);
-	if (is_checked)
-		tq_group_count(&group, &progress);
-	else
-		tq_group_count_next(groups_of_query(fcinfo->flinfo), &group,
-							&progress);
+	tq_group_count(&group, &progress);
 	/* A view has many groups. */
 	nulls[COLUMN_DONE] = nulls[COLUMN_BLOCKED] = nulls[COLUMN_BLOCKED_BY] =
 		!is_checked;

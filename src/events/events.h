@@ -157,12 +157,7 @@ typedef struct TqProgress
 } TqProgress;
 
 extern int64 tq_group_bad_key(TimestampTz resolved, TqResolved reason);
-typedef struct TqGroupsAhead TqGroupsAhead;
-
 extern void tq_group_count(const TqGroup *group, TqProgress *progress);
-extern TqGroupsAhead *tq_groups_ahead_begin(MemoryContext context);
-extern void tq_group_count_next(TqGroupsAhead *ahead, const TqGroup *group,
-								TqProgress *progress);
 extern bool tq_group_only_waits(const TqProgress *progress);
 extern bool tq_group_exceeds(const TqGroup *group, int tasks);
 extern void tq_group_count_again(int64 id);

@@ -450,35 +450,6 @@ COMMENT ON COLUMN tq.dead_letter_overview.reason IS 'why the last run was resolv
 COMMENT ON COLUMN tq.dead_letter_overview.runs IS 'how many runs the task had';
 COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker reported';
 
--- Planned for the groups that are given: by hashing if there are many.  src/storage/columns.h says
--- why pending is looked up in two ways; the rest is as in progress_rows of src/storage/group_table.c.
-CREATE FUNCTION tq_internal.progress_rows(groups bigint[]) RETURNS TABLE (group_id bigint, state smallint, reason smallint, delayed bool, tasks bigint,
-		first_created timestamptz, last_resolved timestamptz, first_resolved timestamptz, effect smallint) LANGUAGE plpgsql STABLE AS $$
-BEGIN
-	RETURN QUERY EXECUTE $q$
-		SELECT s.group_id, s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved), s.effect
-		FROM (SELECT m.group_id, m.created, w.delayed,
-				CASE y.policy ->> 'onUnsuccessful' WHEN 'tolerate' THEN 2 WHEN 'forgive' THEN 3 ELSE 0 END::int2 AS effect,
-				CASE WHEN u.task IS NOT NULL THEN 0 WHEN w.waits THEN 1 ELSE r.state END::int2 AS state,
-				CASE WHEN u.task IS NULL AND NOT w.waits THEN r.reason_resolved END AS reason,
-				CASE WHEN u.task IS NULL AND NOT w.waits THEN r.resolved END AS resolved
-			FROM (SELECT g.id AS group_id, t.id, t.created, t.policy, t.queue, t.priority
-					FROM unnest($1) AS g (id) JOIN tq_internal.task t ON t.group_id = g.id
-					UNION ALL SELECT g.id, t.id, t.created, t.policy, t.queue, t.priority
-					FROM unnest($1) AS n (id) JOIN tq_internal.task_group g ON g.id = n.id JOIN tq_internal.task t ON t.task_id = g.task_group_id AND t.group_id IS NULL) AS m
-				LEFT JOIN tq_internal.policy y ON y.id = m.policy
-				LEFT JOIN tq_internal.unscheduled u ON u.task = m.id
-				LEFT JOIN tq_internal.pending f ON f.queue = m.queue AND f.priority = m.priority AND f.seq = m.id
-				LEFT JOIN tq_internal.pending p ON p.task = m.id AND p.seq <> p.task
-				LEFT JOIN tq_internal.delayed d ON d.task = m.id
-				LEFT JOIN (SELECT l.task, l.state, l.reason_resolved, l.resolved FROM tq_internal.run l
-					WHERE NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = l.task AND x.run_id > l.run_id)) AS r ON r.task = m.id
-				CROSS JOIN LATERAL (SELECT d.task IS NOT NULL AS delayed, COALESCE(f.task, p.task, d.task) IS NOT NULL AS waits) AS w) AS s
-		GROUP BY 1, 2, 3, 4, 9 $q$ USING groups;
-END
-$$;
-COMMENT ON FUNCTION tq_internal.progress_rows(bigint[]) IS 'tasks of these groups by state, reason, delay and effect, for a view of many groups';
-
 CREATE FUNCTION tq_internal.group_is_blocked(group_number bigint, task_group_id tq.slugid) RETURNS bool LANGUAGE tq_read STABLE AS $$
 BEGIN
 	RETURN (tq_internal.block_of_group(group_number, task_group_id, 1000)).blocked;

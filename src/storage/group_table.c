@@ -576,40 +576,6 @@ tq_group_counts(const TqGroup *group, int *found)
 						   sizeof(TqGroupCount), found);
 }
 
-static TqStatement groups_from = TQ_STATEMENT(
-	"SELECT id FROM tq_internal.task_group WHERE id >= $1 ORDER BY id LIMIT $2",
-	INT8OID, INT4OID);
-
-/* Returns the numbers of up to max groups, from that one on. */
-int64 *
-tq_groups_from(int64 id, int max, int *found)
-{
-	return tq_spi_run_ids(&groups_from,
-						  TQ_VALUES(Int64GetDatum(id), Int32GetDatum(max)),
-						  found);
-}
-
-static TqStatement rows_of_groups = TQ_STATEMENT(
-	"SELECT p.state, p.reason, p.delayed, p.tasks, p.first_created, p.last_resolved,"
-	" p.first_resolved, p.effect, p.group_id FROM tq_internal.progress_rows($1) AS p",
-	INT8ARRAYOID);
-
-static void
-group_read_count_of(TupleTableSlot *slot, void *count)
-{
-	group_read_count(slot, count);
-	((TqGroupCount *) count)->group = tq_row_int64(slot, 9);
-}
-
-/* The same of many groups that have rows, in no order. */
-TqGroupCount *
-tq_groups_counts(const int64 *groups, int n, int *found)
-{
-	return tq_spi_read_all(&rows_of_groups,
-						   TQ_VALUES(tq_array_int64(groups, n)),
-						   group_read_count_of, sizeof(TqGroupCount), found);
-}
-
 static void
 read_slug(TupleTableSlot *slot, void *slug)
 {

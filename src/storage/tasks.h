@@ -730,12 +730,9 @@ typedef struct TqGroupCount
 	TimestampTz first_created;
 	TimestampTz first_resolved;
 	TimestampTz last_resolved;
-	int64 group; /* only of tq_groups_counts() */
 } TqGroupCount;
 
 extern TqGroupCount *tq_group_counts(const TqGroup *group, int *found);
-extern TqGroupCount *tq_groups_counts(const int64 *groups, int n, int *found);
-extern int64 *tq_groups_from(int64 id, int max, int *found);
 
 typedef struct TqCallback
 {
