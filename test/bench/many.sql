@@ -116,3 +116,18 @@ BEGIN
 	RETURN 1000 * extract(epoch FROM clock_timestamp() - began);
 END
 $$;
+
+-- Seconds of CPU that this backend has used, in hundredths (utime and stime of Linux).
+CREATE FUNCTION many.cpu() RETURNS float8 LANGUAGE sql SECURITY DEFINER AS $$
+	SELECT (f[12]::float8 + f[13]::float8) / 100 FROM string_to_array(substring(pg_read_file('/proc/self/stat') FROM '\) (.*)$'), ' ') AS f
+$$;
+
+-- Those of a query, all its rows read.
+CREATE FUNCTION many.cpu(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	began CONSTANT float8 = many.cpu();
+BEGIN
+	PERFORM many.milliseconds(query);
+	RETURN many.cpu() - began;
+END
+$$;
