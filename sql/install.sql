@@ -86,7 +86,9 @@ WHERE proparallel <> 'u' ORDER BY object COLLATE "C";
 SELECT relname, reloptions IS NOT NULL AS own_parameters FROM pg_class
 WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
 
--- DROP EXTENSION removes everything, and it can be created again.
+-- DROP EXTENSION removes everything, and it can be created again.  That roles stay is
+-- said if no other database has tq.
+SET client_min_messages = warning;
 DROP EXTENSION tq;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'tq_internal';
 SELECT count(*) FROM pg_class WHERE relnamespace = 'tq'::regnamespace;

@@ -11,7 +11,8 @@
  *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
  *		or SET TABLESPACE
  *	CREATE DATABASE ... TEMPLATE			stop the worker in the template
- *	ALTER EXTENSION tq						lock the worker out of the tables
+ *	ALTER, DROP EXTENSION tq				lock the worker out of the tables, and
+ *											end the waits of calls that wait
  *	LISTEN									record the channel for the publisher
  *
  * After the statement has succeeded, by requests that are carried out at the
@@ -24,6 +25,8 @@
  *											that version (version.c)
  *	CREATE EXTENSION tq						report if no process is free for one
  *	what may drop the extension				wake the worker of this database
+ *	what has dropped the extension			forget its counters and limits, and say
+ *											what stays (leaving.sql)
  *	ALTER TABLE tq_internal.pending					reset the claim cursors (claim_cursor.c)
  *	COMMIT PREPARED							wake or start the worker
  *	COMMIT PREPARED, ROLLBACK PREPARED		wake all sessions that wait for work
@@ -40,12 +43,16 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_shdepend.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
@@ -56,8 +63,11 @@
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
@@ -209,6 +219,41 @@ is_tq(const char *extension)
 	return strcmp(extension, "tq") == 0;
 }
 
+static bool
+drops_tq(const DropStmt *statement)
+{
+	ListCell *cell;
+
+	foreach(cell, statement->objects)
+	{
+		if (statement->removeType == OBJECT_EXTENSION &&
+			is_tq(strVal(lfirst(cell))))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Locks the extension, which the maintenance worker locks while it uses the
+ * tables, and wakes the calls that wait: each sees the lock and ends
+ * (claim_wait.c).  One that enters the wait queue later looks for the lock
+ * before it sleeps.  A DROP then waits for the table that each call
+ * locks first: if it locked the tables in an order of its own, it could meet a
+ * call that has some of them.
+ */
+static void
+before_change_of_extension(bool drops)
+{
+	Oid extension = get_extension_oid("tq", true);
+
+	if (!OidIsValid(extension) || !TqOwnsExtension(extension))
+		return;
+	LockDatabaseObject(ExtensionRelationId, extension, 0, AccessExclusiveLock);
+	tq_wait_wake_all();
+	if (drops)
+		LockRelationOid(tq_catalog_table(), AccessExclusiveLock);
+}
+
 /* Makes way for a statement that a maintenance worker would disturb. */
 static void
 before_statement(Node *statement, bool is_top_level)
@@ -227,19 +272,10 @@ before_statement(Node *statement, bool is_top_level)
 	else if (IsA(statement, RenameStmt) &&
 			 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE)
 		before_change_of_database(((RenameStmt *) statement)->subname, true);
-	else if (IsA(statement, AlterExtensionStmt) &&
-			 is_tq(((AlterExtensionStmt *) statement)->extname))
-	{
-		Oid extension = get_extension_oid("tq", true);
-
-		/*
-		 * Lock the extension, which the maintenance worker locks while it uses
-		 * the tables.
-		 */
-		if (OidIsValid(extension) && TqOwnsExtension(extension))
-			LockDatabaseObject(ExtensionRelationId, extension, 0,
-							   AccessExclusiveLock);
-	}
+	else if ((IsA(statement, AlterExtensionStmt) &&
+			  is_tq(((AlterExtensionStmt *) statement)->extname)) ||
+			 (IsA(statement, DropStmt) && drops_tq((DropStmt *) statement)))
+		before_change_of_extension(IsA(statement, DropStmt));
 }
 
 /*
@@ -252,6 +288,7 @@ typedef struct After
 	bool rescan; /* the launcher reads pg_database */
 	Oid restart; /* the maintenance worker of this database, or InvalidOid */
 	bool wake;   /* the maintenance worker of the session's database */
+	Oid dropped; /* the table that calls lock, if it may be gone then */
 	bool start;  /* the same, and start it if there is none */
 	bool wake_waiters;  /* sessions that wait for work */
 	bool forget_cursor; /* reset all claim cursors */
@@ -348,6 +385,8 @@ plan_after(Node *statement, After *after)
 	else if (IsA(statement, AlterTableStmt))
 		after->forget_cursor = is_pending_table(
 			((AlterTableStmt *) statement)->relation);
+	if (after->wake)
+		after->dropped = tq_catalog_table();
 }
 
 /*
@@ -361,6 +400,83 @@ require_fit(void)
 
 	if (version != NULL)
 		tq_version_report(ERROR, version);
+}
+
+/* Returns whether another database has objects or grants of a role. */
+static bool
+is_used_elsewhere(Oid role)
+{
+	Relation table = table_open(SharedDependRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple tuple;
+	bool is_used = false;
+
+	ScanKeyInit(&keys[0], Anum_pg_shdepend_refclassid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(AuthIdRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_shdepend_refobjid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(role));
+	scan = systable_beginscan(table, SharedDependReferenceIndexId, true, NULL,
+							  2, keys);
+	while (!is_used && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Oid database = ((Form_pg_shdepend) GETSTRUCT(tuple))->dbid;
+
+		is_used = OidIsValid(database) && database != MyDatabaseId;
+	}
+	systable_endscan(scan);
+	table_close(table, AccessShareLock);
+	return is_used;
+}
+
+/* Lists the roles of tq that no other database uses, as DROP ROLE takes them. */
+static char *
+roles_left(void)
+{
+	static const char *const names[] = {"tq_admin", "tq_producer", "tq_worker",
+										"tq_reader"};
+	Oid admin = get_role_oid(names[0], true);
+	StringInfoData list;
+
+	initStringInfo(&list);
+	/* Each database that has tq has grants to that role. */
+	if (OidIsValid(admin) && is_used_elsewhere(admin))
+		return list.data;
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		Oid role = get_role_oid(names[i], true);
+
+		if (OidIsValid(role) && !is_used_elsewhere(role))
+			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "",
+							 names[i]);
+	}
+	return list.data;
+}
+
+/*
+ * Names what the drop has left in the cluster, with the statements that remove
+ * it; the rest is listed by prepare_drop(), before a drop.
+ */
+static void
+report_left(void)
+{
+	const char *roles = roles_left();
+	const char *cron = GetConfigOption("cron.database_name", true, false);
+
+	if (*roles != '\0')
+		ereport(
+			NOTICE,
+			(errmsg("roles of tq stay, and no other database uses them: %s",
+					roles),
+			 errhint("DROP ROLE %s", roles)));
+	if (cron != NULL)
+		ereport(
+			NOTICE,
+			(errmsg("jobs of pg_cron that call tq stay in database \"%s\"",
+					cron),
+			 errhint(
+				 "SELECT cron.unschedule(jobid) FROM cron.job WHERE database = %s AND command ~* '\\mtq(_internal)?[.]'",
+				 quote_literal_cstr(get_database_name(MyDatabaseId)))));
 }
 
 /*
@@ -378,6 +494,11 @@ act_after(const After *after)
 		tq_request_add(TQ_REQUEST_RESTART, after->restart);
 	if (after->wake)
 		tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
+	if (OidIsValid(after->dropped) && !OidIsValid(tq_catalog_table()))
+	{
+		tq_request_add(TQ_REQUEST_FORGET, after->dropped);
+		report_left();
+	}
 	/*
 	 * The transaction may have written due times, or be a CREATE EXTENSION
 	 * itself.

@@ -15,7 +15,8 @@
  * While a session waits it holds no transaction id and no row lock, so it
  * blocks no other session.  But it holds the snapshot of its statement, which
  * keeps vacuum from removing newer dead tuples, so the wait is short
- * (worker_api.c).
+ * (worker_api.c).  DROP and ALTER EXTENSION wait for the lock that each call has
+ * on a table; they end the wait, as if its time were over.
  */
 #include "postgres.h"
 
@@ -120,6 +121,18 @@ claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 }
 
 /*
+ * Sleeps, and returns whether the wait is over.  It is when the extension is
+ * dropped or altered, because that waits for this call.
+ */
+static bool
+claim_wait_is_over(TqWait *wait, TqWaitSite site)
+{
+	return tq_catalog_is_wanted() ||
+		   tq_wait_sleep(wait, site) == TQ_WAKEUP_OVER ||
+		   tq_catalog_is_wanted();
+}
+
+/*
  * Makes a claim that waits, or that takes over the wake-up of an earlier wait of
  * the session.
  */
@@ -148,8 +161,7 @@ claim_or_wait(ClaimWaitTry *try)
 				 * queue and tries once more before it sleeps.
 				 */
 				if (!tq_wait_tried(&try->wait) &&
-					tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) ==
-						TQ_WAKEUP_OVER)
+					claim_wait_is_over(&try->wait, TQ_WAIT_CLAIM_WORK))
 					break;
 			}
 		}
@@ -267,7 +279,7 @@ tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
 		tq_wait_enter(&wait, &number, 1);
 		claim_wait_recheck(&held, memory);
 	} while (tq_wait_tried(&wait) ||
-			 tq_wait_sleep(&wait, TQ_WAIT_FOR_TASK) != TQ_WAKEUP_OVER);
+			 !claim_wait_is_over(&wait, TQ_WAIT_FOR_TASK));
 	tq_wait_end(&wait);
 	MemoryContextDelete(memory);
 }

@@ -553,16 +553,25 @@ tq_count_doubt_all(TqCountDatabase *database)
 	tq_count_remove_groups(database);
 }
 
-/* Removes what is kept of a database, which was dropped. */
+/*
+ * Removes what is kept of a database, which was dropped, or of one extension of
+ * it, which was.
+ */
 void
-tq_counts_forget_database(Oid oid)
+tq_counts_forget(Oid oid, Oid extension)
 {
+	if (tq_count_shared == NULL)
+		return;
 	LWLockAcquire(tq_count_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
-		if (tq_count_shared->databases[i].oid == oid)
-			counters_clear_database(&tq_count_shared->databases[i], InvalidOid,
-									InvalidOid);
+		TqCountDatabase *database = &tq_count_shared->databases[i];
+
+		if (database->oid != oid ||
+			(OidIsValid(extension) && database->extension != extension))
+			continue;
+		counters_clear_database(database, InvalidOid, InvalidOid);
+		tq_rates_remove(oid);
 	}
 	LWLockRelease(tq_count_shared->lock);
 }

@@ -65,14 +65,14 @@ CREATE VIEW tq_internal.left_setting AS
 	FROM (SELECT DISTINCT name, sourcefile FROM pg_catalog.pg_file_settings WHERE name LIKE 'tq.%') AS f;
 COMMENT ON VIEW tq_internal.left_setting IS 'settings of tq that stay when the extension is dropped, each with the statement that removes it; NULL: a line of a file';
 
--- Roles that have rights in other databases cannot be dropped.
+-- A database that has tq has rights of some of these roles, and needs all.
 CREATE VIEW tq_internal.left_role AS
-	SELECT format('role %s%s', r.rolname, ', which has rights in database ' || u.others) AS object,
+	SELECT format('role %s%s', r.rolname, ', which is needed in database ' || u.others) AS object,
 		CASE WHEN u.others IS NULL THEN format('DROP ROLE %I', r.rolname) END AS statement
 	FROM pg_catalog.pg_roles r
 		CROSS JOIN LATERAL (SELECT string_agg(DISTINCT quote_ident(d.datname), ', ') AS others
 			FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
-			WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid AND d.datname <> current_database()) AS u
+			WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (SELECT a.oid FROM pg_catalog.pg_roles a WHERE a.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader')) AND d.datname <> current_database()) AS u
 	WHERE r.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader');
 COMMENT ON VIEW tq_internal.left_role IS 'roles that CREATE EXTENSION has made, each with the statement that removes it; NULL: other databases use it';
 

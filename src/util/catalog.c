@@ -18,6 +18,8 @@
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
 #include "storage/lmgr.h"
 #include "storage/sinval.h"
 #include "utils/lsyscache.h"
@@ -30,8 +32,9 @@
 
 Oid tq_locked_table = InvalidOid;
 
-static Oid
-find_locked_table(void)
+/* Returns the table that calls lock, which is as the extension; or InvalidOid. */
+Oid
+tq_catalog_table(void)
 {
 	Oid schema = get_namespace_oid(TQ_SCHEMA, true);
 
@@ -64,7 +67,7 @@ void
 tq_catalog_lock(void)
 {
 	uint64 seen = SharedInvalidMessageCounter;
-	Oid table = find_locked_table();
+	Oid table = tq_catalog_table();
 	Oid now;
 
 	if (!OidIsValid(table))
@@ -73,12 +76,32 @@ tq_catalog_lock(void)
 	tq_locked_table = table;
 	if (seen != SharedInvalidMessageCounter)
 	{
-		now = find_locked_table();
+		now = tq_catalog_table();
 		if (now != table)
 			refuse_dropped(OidIsValid(now));
 	}
 	if (!tq_version_checked)
 		tq_version_check();
+}
+
+/*
+ * Returns whether a session drops or alters the extension, and so waits for this
+ * call to end: utility_hook.c has locked it before it wakes those that wait.
+ */
+bool
+tq_catalog_is_wanted(void)
+{
+	static Oid table = InvalidOid;
+	static Oid extension = InvalidOid;
+
+	if (table != tq_locked_table)
+		extension = get_extension_oid("tq", true);
+	table = tq_locked_table;
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0,
+									   AccessShareLock))
+		return true;
+	UnlockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
+	return false;
 }
 
 /* Returns the owner of the table that this call has locked. */

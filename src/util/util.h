@@ -450,6 +450,8 @@ extern void tq_catalog_lock(void);
  * was dropped earlier.
  */
 extern Oid tq_locked_table;
+extern Oid tq_catalog_table(void);
+extern bool tq_catalog_is_wanted(void);
 extern Oid tq_catalog_owner(void);
 extern Oid tq_catalog_slugid_type(void);
 
