@@ -116,6 +116,9 @@ SELECT is(pg_temp.details(tq.report_completed(pg_temp.id('late'), 2, result => '
 SELECT is(pg_temp.details(status), '0: error progress visibleAt, 1: attempt visibleAt, 2: attempt', '1.4 of ' || f)
 FROM (SELECT 'status' AS f, tq.status(pg_temp.id('late')) AS status UNION ALL SELECT 'statuses', status FROM tq.statuses(pg_temp.ids('late'))
 	UNION ALL SELECT 'list_task_group', status FROM tq.list_task_group(pg_temp.id('late'))) AS s;
+SELECT pg_temp.running('plain') \g /dev/null
+SELECT is(pg_temp.details(tq.report_completed(pg_temp.id('plain'), 0, result => '1')), '-', '1.4 no details of a run that has a result only');
+SELECT is(pg_temp.details(tq.status(pg_temp.id('plain'))), '-', '1.4 nor later');
 SELECT is(tq.status(pg_temp.id('late')) #> '{runDetails,0,error}', '"no"', '1.4 the error, as it was given');
 SELECT is(tq.status(pg_temp.id('late')) #> '{runDetails,1,attempt}', '1', '1.4 and the attempt');
 
