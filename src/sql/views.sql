@@ -337,8 +337,8 @@ COMMENT ON VIEW tq_internal.detailed_task IS 'rows of tq.task_details, and the n
 CREATE VIEW tq_internal.all_task_details AS
 	SELECT o.task_id, o.name, o.task_queue_id, o.task_group_id, o.priority, o.state, o.reason_created, o.reason_resolved, o.last_run_id, o.attempt, o.unmet, o.tolerated,
 		o.worker_group, o.worker_id, o.scheduled, o.visible_at, o.started, o.taken_until, o.resolved, o.created, o.deadline, o.expires, o.scheduler_id, o.project_id,
-		o.dependencies, o.routes, o.scopes, o.tags, o.metadata, o.extra, o.policy, o.payload, o.error, o.result
-	FROM tq_internal.detailed_task o;
+		o.dependencies, o.routes, o.scopes, o.tags, o.metadata, o.extra, o.policy, o.payload, o.error, o.result, g.name AS group_name
+	FROM tq_internal.detailed_task o LEFT JOIN tq_internal.task_group g ON g.id = o.group_id;	-- removed from a plan that does not read the name
 -- Groups are joined, because group_slug() would be called with the rights of the caller.
 CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
 	SELECT o.task_id, CASE WHEN s.in_full THEN o.name END AS name, o.task_queue_id,
@@ -348,7 +348,7 @@ CREATE VIEW tq_internal.visible_task_details WITH (security_barrier) AS
 		CASE WHEN s.in_full THEN o.dependencies END AS dependencies, CASE WHEN s.in_full THEN o.routes END AS routes,
 		CASE WHEN s.in_full THEN o.scopes END AS scopes, CASE WHEN s.in_full THEN o.tags END AS tags, CASE WHEN s.in_full THEN o.metadata END AS metadata,
 		CASE WHEN s.in_full THEN o.extra END AS extra, CASE WHEN s.in_full THEN o.policy END AS policy, CASE WHEN s.in_full THEN o.payload END AS payload,
-		o.error, o.result
+		o.error, o.result, CASE WHEN s.in_full THEN g.name END AS group_name
 	FROM tq_internal.detailed_task o LEFT JOIN tq_internal.task_group g ON g.id = o.group_id
 		CROSS JOIN LATERAL (SELECT o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('get-task'))::text[]) AS in_full) AS s
 	WHERE o.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]);
@@ -389,6 +389,7 @@ COMMENT ON COLUMN tq.task_details.policy IS 'policy as it was given; NULL: none'
 COMMENT ON COLUMN tq.task_details.payload IS 'payload of the definition';
 COMMENT ON COLUMN tq.task_details.error IS 'error that the worker of the last run reported';
 COMMENT ON COLUMN tq.task_details.result IS 'result that it reported';
+COMMENT ON COLUMN tq.task_details.group_name IS 'name of its group, which name_task_group() gave; NULL: none';
 
 -- Their seq is not their task's, so that the partial index serves.
 CREATE VIEW tq_internal.retried_run AS

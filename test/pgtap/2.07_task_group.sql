@@ -47,10 +47,29 @@ SELECT tq.name_task_group(pg_temp.id('n1'), NULL), tq.name_task_group(pg_temp.id
 SELECT is(pg_temp.named('n1') || ', ' || pg_temp.named('nn'), 'n1 1, - 1', '2.7 name: without one, that of the task it is named after');
 SELECT lives_ok($$SELECT tq.name_task_group(pg_temp.id('nn'), 'sealed')$$, '2.7 name: of a sealed group');
 SELECT pg_temp.throws(format('SELECT tq.name_task_group(pg_temp.id(%L), %L)', g, n), code, format('2.7 name: %s of %s', code, g)) FROM (VALUES ('nobody', 'x', 'TQ404'), ('nn', '', 'TQ400'), ('nn', repeat('x', 256), 'TQ400')) AS v (g, n, code);
+SELECT is((SELECT string_agg(concat_ws(' ', task_id = pg_temp.id('n2'), coalesce(group_name, '-')), ', ' ORDER BY task_id = pg_temp.id('n2')) FROM tq.task_details WHERE task_group_id IN (pg_temp.id('n1'), pg_temp.id('nn'))),
+	'f -, f -, t sealed', '2.7 name: task_details, and NULL without one');
+DO $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXPLAIN SELECT task_id, state, payload FROM tq.task_details LOOP
+		IF line LIKE '%task_group%' THEN RAISE 'a plan without the name reads groups: %', line; END IF;
+	END LOOP;
+END
+$$;
 CREATE ROLE namer;
 SELECT tq.grant_scopes('namer', '{queue:list-task-group:*}') \g /dev/null
 SET ROLE namer;
 SELECT throws_ok(format('SELECT tq.name_task_group(%L, %L)', (SELECT task_group_id FROM tq.group_overview WHERE name = 'sealed'), 'x'), 'TQ403', NULL, '2.7 name: with the right to list it alone');
+RESET ROLE;
+SELECT tq.grant_scopes('namer', '{queue:status-in-queue:*}') \g /dev/null
+SET ROLE namer;
+SELECT is((SELECT concat_ws(' ', state, coalesce(group_name, '-')) FROM tq.task_details WHERE task_id = pg_temp.id('n2')), 'pending -', '2.7 name: task_details, without the right to see the definition');
+RESET ROLE;
+SELECT tq.grant_scopes('namer', '{queue:get-task-in-queue:*}') \g /dev/null
+SET ROLE namer;
+SELECT is((SELECT group_name FROM tq.task_details WHERE task_id = pg_temp.id('n2')), 'sealed', '2.7 name: task_details, with it');
 RESET ROLE;
 
 -- group_progress
