@@ -20,6 +20,7 @@ extern void tq_launcher_probe(void);
 
 /* ---- utility_hook.c: utility statements that concern the processes ---- */
 
+extern const TqXactEnd tq_drop_xact_end;
 extern void tq_utility_hook_install(void);
 
 /* ---- maintenance_worker.c: does what is due when it is due ---- */

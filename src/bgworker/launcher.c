@@ -105,7 +105,7 @@ forget_unlisted(void)
 	{
 		if (database->listed_in == scans || database->slot >= 0)
 			continue;
-		tq_counts_forget(database->oid, InvalidOid);
+		tq_limits_forget(database->oid, InvalidOid);
 		hash_search(databases, &database->oid, HASH_REMOVE, NULL);
 	}
 }

@@ -43,7 +43,6 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -63,7 +62,6 @@
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -390,6 +388,59 @@ plan_after(Node *statement, After *after)
 }
 
 /*
+ * The extension that this transaction has dropped, by the table that each call
+ * locks, and in which subtransaction.
+ */
+static Oid dropped = InvalidOid;
+static SubTransactionId dropped_in = InvalidSubTransactionId;
+static bool has_dropped = false;
+
+static void
+note_dropped(Oid table)
+{
+	dropped = table;
+	dropped_in = GetCurrentSubTransactionId();
+	has_dropped = true;
+}
+
+/*
+ * Frees what shared memory has of it.  The drop still has all tables locked, so that
+ * no other transaction has anything there.
+ */
+static void
+drop_commits(void)
+{
+	tq_limits_forget(MyDatabaseId, dropped);
+	tq_wait_wake_all();
+}
+
+static void
+drop_ends(void)
+{
+	has_dropped = false;
+}
+
+static void
+drop_aborts(SubTransactionId id)
+{
+	if (id == dropped_in)
+		has_dropped = false;
+}
+
+static void
+drop_subcommits(SubTransactionId id, SubTransactionId parent)
+{
+	if (id == dropped_in)
+		dropped_in = parent;
+}
+
+const TqXactEnd tq_drop_xact_end = {.has_work = &has_dropped,
+									.commit = drop_commits,
+									.abort = drop_aborts,
+									.reset = drop_ends,
+									.subcommit = drop_subcommits};
+
+/*
  * Raises an error, and so undoes the statement, if the SQL is now none that the
  * library serves: its package was replaced since the server was started.
  */
@@ -496,7 +547,7 @@ act_after(const After *after)
 		tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	if (OidIsValid(after->dropped) && !OidIsValid(tq_catalog_table()))
 	{
-		tq_request_add(TQ_REQUEST_FORGET, after->dropped);
+		note_dropped(after->dropped);
 		report_left();
 	}
 	/*

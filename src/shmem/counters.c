@@ -554,14 +554,16 @@ tq_count_doubt_all(TqCountDatabase *database)
 }
 
 /*
- * Removes what is kept of a database, which was dropped, or of one extension of
- * it, which was.
+ * Removes the counters of a database, which was dropped, or of one extension of
+ * it, which was; returns whether there were some.
  */
-void
+bool
 tq_counts_forget(Oid oid, Oid extension)
 {
+	bool found = false;
+
 	if (tq_count_shared == NULL)
-		return;
+		return false;
 	LWLockAcquire(tq_count_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
 	{
@@ -571,9 +573,10 @@ tq_counts_forget(Oid oid, Oid extension)
 			(OidIsValid(extension) && database->extension != extension))
 			continue;
 		counters_clear_database(database, InvalidOid, InvalidOid);
-		tq_rates_remove(oid);
+		found = true;
 	}
 	LWLockRelease(tq_count_shared->lock);
+	return found;
 }
 
 /* ---- snapshots ---- */

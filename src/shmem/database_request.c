@@ -28,8 +28,8 @@ static bool has_work = false;  /* any of these has been set, or a request */
 typedef struct Request
 {
 	TqRequest what;
-	Oid object; /* the database, or the table of an extension */
-	int level;  /* nesting level of the transaction */
+	Oid database;
+	int level; /* nesting level of the transaction */
 } Request;
 
 static Request requests[REQUESTS_MAX];
@@ -58,15 +58,14 @@ tq_request_note_woken(void)
 }
 
 /*
- * Notes a request for a database or an extension, which is sent when this
- * transaction commits.
+ * Notes a request for a database, which is sent when this transaction commits.
  */
 void
-tq_request_add(TqRequest what, Oid object)
+tq_request_add(TqRequest what, Oid database)
 {
 	for (int i = 0; i < nrequests; i++)
 	{
-		if (requests[i].what == what && requests[i].object == object)
+		if (requests[i].what == what && requests[i].database == database)
 			return;
 	}
 	/*
@@ -78,7 +77,7 @@ tq_request_add(TqRequest what, Oid object)
 	has_work = true;
 	requests[nrequests++] =
 		(Request){.what = what,
-				  .object = object,
+				  .database = database,
 				  .level = GetCurrentTransactionNestLevel()};
 }
 
@@ -91,27 +90,19 @@ send_requests(void)
 		switch (requests[i].what)
 		{
 			case TQ_REQUEST_WAKE:
-				tq_maintenance_slot_wake(requests[i].object, TQ_LONG_AGO,
+				tq_maintenance_slot_wake(requests[i].database, TQ_LONG_AGO,
 										 true);
 				break;
 			case TQ_REQUEST_RESTART:
-				(void) tq_maintenance_slot_stop(requests[i].object, false);
+				(void) tq_maintenance_slot_stop(requests[i].database, false);
 				break;
 			case TQ_REQUEST_START:
-				tq_launcher_ask(requests[i].object);
-				tq_maintenance_slot_wake(requests[i].object, TQ_LONG_AGO,
+				tq_launcher_ask(requests[i].database);
+				tq_maintenance_slot_wake(requests[i].database, TQ_LONG_AGO,
 										 true);
 				break;
 			case TQ_REQUEST_RESCAN:
 				tq_launcher_ask(InvalidOid);
-				break;
-			case TQ_REQUEST_FORGET:
-				/*
-				 * The drop still has all tables locked, so that no other
-				 * transaction has anything there.
-				 */
-				tq_counts_forget(MyDatabaseId, requests[i].object);
-				tq_wait_wake_all();
 				break;
 		}
 	}

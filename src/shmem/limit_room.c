@@ -809,28 +809,39 @@ tq_rates_are_loaded(Oid extension)
 	return loaded;
 }
 
-/* Removes the windows of a database; the lock is exclusive. */
-void
-tq_rates_remove(Oid oid)
+/* Removes the windows of a database. */
+static void
+remove_windows(Oid oid)
 {
 	HASH_SEQ_STATUS scan;
 	Window *window;
 
+	tq_count_lock(LW_EXCLUSIVE);
 	hash_seq_init(&scan, windows);
 	while ((window = hash_seq_search(&scan)) != NULL)
 	{
 		if (window->key.database == oid)
 			(void) hash_search(windows, &window->key, HASH_REMOVE, NULL);
 	}
+	tq_count_unlock();
 }
 
 /* Removes the windows of this database, into which the claims are loaded. */
 void
 tq_rates_begin_load(Oid extension)
 {
-	tq_count_lock(LW_EXCLUSIVE);
-	tq_rates_remove(MyDatabaseId);
-	tq_count_unlock();
+	remove_windows(MyDatabaseId);
+}
+
+/*
+ * Removes counters and windows of a database, which was dropped, or of one
+ * extension of it, which was.
+ */
+void
+tq_limits_forget(Oid oid, Oid extension)
+{
+	if (tq_counts_forget(oid, extension))
+		remove_windows(oid);
 }
 
 /* Counts a claim that was made before. */

@@ -156,8 +156,7 @@ typedef enum TqRequest
 	TQ_REQUEST_WAKE,    /* maintenance worker: look for due work */
 	TQ_REQUEST_RESTART, /* maintenance worker: end and be started again */
 	TQ_REQUEST_START,   /* launcher: the database has the extension */
-	TQ_REQUEST_RESCAN,  /* launcher: look for databases; also at abort */
-	TQ_REQUEST_FORGET   /* shared memory: the extension was dropped */
+	TQ_REQUEST_RESCAN   /* launcher: look for databases; also at abort */
 } TqRequest;
 
 extern const TqXactEnd tq_request_xact_end;
@@ -165,7 +164,7 @@ extern const TqXactEnd tq_request_xact_end;
 extern void tq_request_cycle(TimestampTz due);
 extern void tq_request_publication(void);
 extern void tq_request_note_woken(void);
-extern void tq_request_add(TqRequest what, Oid object);
+extern void tq_request_add(TqRequest what, Oid database);
 
 /* ---- wait_queue.c: sessions that wait for a run, or for a task ---- */
 
@@ -615,7 +614,7 @@ extern void tq_count_remove_groups(TqCountDatabase *database);
 extern TqCountSource tq_counts_source(const TqCountDatabase *database,
 									  Oid extension, uint64 identity);
 extern void tq_count_doubt_all(TqCountDatabase *database);
-extern void tq_counts_forget(Oid oid, Oid extension);
+extern bool tq_counts_forget(Oid oid, Oid extension);
 
 /* Which transactions a count of rows includes. */
 extern int tq_count_snapshot_take(Snapshot *snapshot);
@@ -743,7 +742,7 @@ extern void tq_rate_use(const TqRate *rate, int allowed, TimestampTz then,
 						int n, TimestampTz now);
 
 extern bool tq_rates_are_loaded(Oid extension);
-extern void tq_rates_remove(Oid oid);
+extern void tq_limits_forget(Oid oid, Oid extension);
 extern void tq_rates_begin_load(Oid extension);
 extern void tq_rate_load(const TqRate *rate, TimestampTz claimed);
 extern void tq_rates_end_load(Oid extension);
