@@ -2,8 +2,8 @@
 BEGIN;
 \ir helper.psql
 
-SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 get: no such group');
-SELECT pg_temp.throws($$SELECT tq.seal_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 seal: no such group');
+SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('missing'))$$, 'TQ404', '2.7 get: no such group');
+SELECT pg_temp.throws($$SELECT tq.seal_task_group(pg_temp.id('missing'))$$, 'TQ404', '2.7 seal: no such group');
 SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s"}');
 SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('g'))), 'expires schedulerId taskGroupId', '2.7 get: no key sealed while it is not');
 CREATE TEMP TABLE sealed AS SELECT tq.seal_task_group(pg_temp.id('g')) AS r;
@@ -33,7 +33,7 @@ SELECT pg_temp.create('t1', '{"$group": "t"}'), pg_temp.create('t2', '{"$group":
 SELECT pg_temp.take('t1'), pg_temp.report('t1', 'malformed-payload'), pg_temp.take('t5'), tq.report_progress(pg_temp.id('t5'), 0, 1, 4, repeat('m', 200)) \g /dev/null
 SELECT is((SELECT string_agg(concat_ws('|', name, state, runs, detail), ', ') FROM tq.group_tasks(pg_temp.id('t'))),
 	't1|exception|1|malformed-payload, t2|unscheduled|0, t3|pending|1|delayed, long name long name long ...|pending|1, t5|running|1|25 %, ' || repeat('m', 21) || '...', '2.7 group_tasks');
-SELECT pg_temp.throws($$SELECT * FROM tq.group_tasks(pg_temp.id('nobody'))$$, 'TQ404', '2.7 group_tasks: no such group');
+SELECT pg_temp.throws($$SELECT * FROM tq.group_tasks(pg_temp.id('missing'))$$, 'TQ404', '2.7 group_tasks: no such group');
 
 -- name_task_group, with the right to seal
 CREATE FUNCTION pg_temp.named(name text) RETURNS text LANGUAGE sql AS $$ SELECT concat_ws(' ', coalesce(max(o.name), '-'), count(*)) FROM tq.group_overview o WHERE task_group_id = pg_temp.id(named.name) $$;
@@ -46,7 +46,7 @@ SELECT is(pg_temp.named('n1') || ' ' || (tq.get_task_group(pg_temp.id('n1')) ? '
 SELECT tq.name_task_group(pg_temp.id('n1'), NULL), tq.name_task_group(pg_temp.id('nn'), NULL), tq.seal_task_group(pg_temp.id('nn')) \g /dev/null
 SELECT is(pg_temp.named('n1') || ', ' || pg_temp.named('nn'), 'n1 1, - 1', '2.7 name: without one, that of the task it is named after');
 SELECT lives_ok($$SELECT tq.name_task_group(pg_temp.id('nn'), 'sealed')$$, '2.7 name: of a sealed group');
-SELECT pg_temp.throws(format('SELECT tq.name_task_group(pg_temp.id(%L), %L)', g, n), code, format('2.7 name: %s of %s', code, g)) FROM (VALUES ('nobody', 'x', 'TQ404'), ('nn', '', 'TQ400'), ('nn', repeat('x', 256), 'TQ400')) AS v (g, n, code);
+SELECT pg_temp.throws(format('SELECT tq.name_task_group(pg_temp.id(%L), %L)', g, n), code, format('2.7 name: %s of %s', code, g)) FROM (VALUES ('missing', 'x', 'TQ404'), ('nn', '', 'TQ400'), ('nn', repeat('x', 256), 'TQ400')) AS v (g, n, code);
 SELECT is((SELECT string_agg(concat_ws(' ', task_id = pg_temp.id('n2'), coalesce(group_name, '-')), ', ' ORDER BY task_id = pg_temp.id('n2')) FROM tq.task_details WHERE task_group_id IN (pg_temp.id('n1'), pg_temp.id('nn'))),
 	'f -, f -, t sealed', '2.7 name: task_details, and NULL without one');
 DO $$
@@ -79,7 +79,7 @@ LANGUAGE sql AS $$
 		'e' || exception, 't' || tolerated, coalesce(outcome, '-'))
 	FROM tq.group_progress(pg_temp.id(g))
 $$;
-SELECT pg_temp.throws($$SELECT tq.group_progress(pg_temp.id('nobody'))$$, 'TQ404', 'group_progress: no such group');
+SELECT pg_temp.throws($$SELECT tq.group_progress(pg_temp.id('missing'))$$, 'TQ404', 'group_progress: no such group');
 SELECT pg_temp.create('p1', '{"$group": "k"}');
 SELECT is(pg_temp.progress('k'), '1 u0 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: one is pending');
 SELECT pg_temp.create('p2', '{"$group": "k", "$deps": ["p1"]}');
