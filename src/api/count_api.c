@@ -2,8 +2,8 @@
  * count_api.c
  *	  SQL functions that show the counters of queues.
  *
- * Implements what the view tq.queue_stats shows (doc/spec/taskcluster.md 8.1,
- * 8.2).
+ * Implements what the view tq.queue_stats shows (doc/spec/taskcluster.md 8.1),
+ * and the totals from which its history is made (8.2).
  */
 #include "postgres.h"
 
@@ -14,6 +14,7 @@
 #include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_queue_counters);
+PG_FUNCTION_INFO_V1(tq_queue_totals);
 PG_FUNCTION_INFO_V1(tq_count_state);
 PG_FUNCTION_INFO_V1(tq_reset_queue_stats);
 
@@ -237,6 +238,82 @@ tq_queue_counters(PG_FUNCTION_ARGS)
 	counts = read_counts(&n);
 	for (int i = 0; i < n; i++)
 		put_counts((ReturnSetInfo *) fcinfo->resultinfo, &counts[i]);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* ---- totals ---- */
+
+/* The columns of tq_internal.queue_totals(). */
+enum
+{
+	TOTALS_QUEUE,
+	TOTALS_GAUGES, /* by state */
+	TOTALS_CREATED = TOTALS_GAUGES + TQ_QUEUE_STATES,
+	TOTALS_CLAIMED,
+	TOTALS_RETRIED,
+	TOTALS_DEAD_LETTERS,
+	TOTALS_ENDED,
+	TOTALS_WAITED_US,
+	TOTALS_WAITED,
+	TOTALS_RAN_US,
+	TOTALS_RAN,
+	TOTALS_COLUMNS
+};
+
+/* Returns the counts of a histogram as an array, without the last zeros. */
+static Datum
+histogram_array(const int64 *counts)
+{
+	int n = TQ_BUCKETS;
+
+	while (n > 0 && counts[n - 1] == 0)
+		n--;
+	return tq_array_int64(counts, n);
+}
+
+static void
+put_totals(ReturnSetInfo *rsinfo, const TqQueueCounts *counts)
+{
+	Datum values[TOTALS_COLUMNS] = {0};
+	bool nulls[TOTALS_COLUMNS] = {false};
+	const int64 *counters = counts->counters;
+
+	values[TOTALS_QUEUE] = Int32GetDatum(counts->queue);
+	for (int state = 0; state < TQ_QUEUE_STATES; state++)
+	{
+		values[TOTALS_GAUGES + state] = Int64GetDatum(Max(counters[state], 0));
+		nulls[TOTALS_GAUGES + state] = !counts->has_gauges;
+	}
+	for (int total = TQ_QUEUE_CREATED; total <= TQ_QUEUE_DEAD_LETTERS; total++)
+		values[TOTALS_CREATED + total - TQ_QUEUE_CREATED] = Int64GetDatum(
+			counters[total]);
+	values[TOTALS_ENDED] = tq_array_int64(counters + TQ_QUEUE_ENDED + 1,
+										  TQ_RESOLVED_LAST);
+	values[TOTALS_WAITED_US] = Int64GetDatum(counters[TQ_QUEUE_WAITED_US]);
+	values[TOTALS_WAITED] = histogram_array(counters + TQ_QUEUE_WAITED);
+	values[TOTALS_RAN_US] = Int64GetDatum(counters[TQ_QUEUE_RAN_US]);
+	values[TOTALS_RAN] = histogram_array(counters + TQ_QUEUE_RAN);
+	tq_put_row(rsinfo, values, nulls);
+}
+
+/*
+ * queue_totals() -> a row for each queue that has counters: what they are now,
+ * without a count of rows, and without waiting for what commits.
+ */
+Datum
+tq_queue_totals(PG_FUNCTION_ARGS)
+{
+	TqQueueCounts others;
+	TqQueueCounts *counts;
+	int n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	counts = tq_counts_read_totals(tq_locked_table, tq_count_identity(), &n,
+								   &others);
+	for (int i = 0; i < n; i++)
+		put_totals((ReturnSetInfo *) fcinfo->resultinfo, &counts[i]);
 	tq_call_end();
 	return (Datum) 0;
 }

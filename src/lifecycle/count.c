@@ -12,7 +12,7 @@
  * row does not say whether other tasks belong to its group.  Readers look at
  * that one task.
  *
- * Cost: six to eleven changes for each task, from its creation to its end.
+ * Cost: six to thirteen changes for each task, from its creation to its end.
  */
 #include "postgres.h"
 
@@ -89,6 +89,8 @@ tq_count_claim(TqCountOwner owner, TimestampTz claimable, TimestampTz now)
 	tq_count(TQ_COUNTED_QUEUE, owner.queue,
 			 TQ_QUEUE_WAITED + tq_histogram_bucket((now - claimable) / 1000),
 			 1);
+	tq_count(TQ_COUNTED_QUEUE, owner.queue, TQ_QUEUE_WAITED_US,
+			 Max(now - claimable, 0));
 }
 
 /* Counts a running run that its worker has given back, before it starts again. */
@@ -161,6 +163,15 @@ add_final(int64 group, const TqRun *run, int32 policy, int by)
 			   : TQ_COUNT_NO_TIME;
 }
 
+/* Counts how long a worker had a run, in microseconds. */
+static void
+count_ran(int32 queue, int64 us)
+{
+	tq_count(TQ_COUNTED_QUEUE, queue,
+			 TQ_QUEUE_RAN + tq_histogram_bucket(us / 1000), 1);
+	tq_count(TQ_COUNTED_QUEUE, queue, TQ_QUEUE_RAN_US, Max(us, 0));
+}
+
 /* Counts a waiting run no longer that is about to start again. */
 void
 tq_count_replaced(const TqTask *task, const TqRun *run)
@@ -184,10 +195,7 @@ tq_count_end(TqCountOwner owner, const TqRun *run, int32 policy,
 	if (is_retried)
 		tq_count(TQ_COUNTED_QUEUE, owner.queue, TQ_QUEUE_RETRIED, 1);
 	if (gauge == TQ_QUEUE_RUNNING && run->started != 0)
-		tq_count(TQ_COUNTED_QUEUE, owner.queue,
-				 TQ_QUEUE_RAN + tq_histogram_bucket(
-									(run->resolved - run->started) / 1000),
-				 1);
+		count_ran(owner.queue, run->resolved - run->started);
 	if (owner.group_id == 0 || is_retried)
 		return;
 	bad = add_final(owner.group_id, run, policy, 1);

@@ -61,6 +61,7 @@ write_letter(const TqTaskDefinition *definition, TimestampTz now)
 						   .runs = tq_runs_json(runs, n)};
 
 	tq_dead_letter_insert(&letter);
+	tq_count(TQ_COUNTED_QUEUE, task->queue, TQ_QUEUE_DEAD_LETTERS, 1);
 }
 
 /*

@@ -248,6 +248,20 @@ counts_commit(void)
 
 /* ---- prepared transactions ---- */
 
+/* Returns whether a prepared transaction of this database has ended. */
+static bool
+has_ended_prepared(void)
+{
+	const TqCountPrepared *entry;
+	bool found = false;
+
+	tq_count_lock(LW_SHARED);
+	for (int i = 0; (entry = tq_count_prepared_next(&i)) != NULL; i++)
+		found |= !TransactionIdIsInProgress(entry->xid);
+	tq_count_unlock();
+	return found;
+}
+
 /* Applies the changes of prepared transactions that have committed. */
 void
 tq_counts_apply_prepared(void)
@@ -256,7 +270,7 @@ tq_counts_apply_prepared(void)
 	bool has_ended = false;
 	int position = 0;
 
-	if (max_prepared_xacts == 0)
+	if (max_prepared_xacts == 0 || !has_ended_prepared())
 		return;
 	tq_count_lock(LW_EXCLUSIVE);
 	while ((entry = tq_count_prepared_next(&position)) != NULL)

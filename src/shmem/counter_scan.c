@@ -436,6 +436,7 @@ counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 	uint32 now;
 
 	counts->queue = (int32) queue->key.id;
+	counts->has_gauges = queue->gauges.state == TQ_GAUGES_EXACT;
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
 	/* Add up the events of the last minute, without the present period. */
@@ -465,6 +466,31 @@ own_queues(void)
 }
 
 /*
+ * Reads the counters of all queues of this database, with room for so many more.
+ * The caller holds the lock.
+ */
+static TqQueueCounts *
+read_entries(Oid extension, int more, int *n)
+{
+	int room = (int) hash_get_num_entries(tq_count_queues);
+	TqQueueCounts *found = palloc_extended(sizeof(TqQueueCounts) *
+											   (room + more),
+										   MCXT_ALLOC_HUGE);
+	HASH_SEQ_STATUS scan;
+	TqCountQueue *queue;
+
+	*n = 0;
+	hash_seq_init(&scan, tq_count_queues);
+	while ((queue = hash_seq_search(&scan)) != NULL)
+	{
+		if (queue->key.database == MyDatabaseId &&
+			queue->key.extension == extension && *n < room)
+			counter_scan_read_queue(queue, &found[(*n)++]);
+	}
+	return found;
+}
+
+/*
  * Reads the counters of all queues of this database as this transaction sees
  * them.  The gauges count only if the result is TQ_COUNT_MEMORY; a queue that is
  * not among them has none.
@@ -474,9 +500,6 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 					  int *n)
 {
 	TqCountSource source;
-	HASH_SEQ_STATUS scan;
-	TqCountQueue *queue;
-	int room;
 	int nchanges;
 	Oid own;
 	const TqCountChange *changes;
@@ -485,19 +508,10 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	if (tq_count_shared == NULL)
 		return TQ_COUNT_TABLES;
 	tq_count_lock(LW_SHARED);
-	room = (int) hash_get_num_entries(tq_count_queues);
-	*found = palloc_extended(sizeof(TqQueueCounts) * (room + own_queues()),
-							 MCXT_ALLOC_HUGE);
 	source = tq_counts_source(tq_count_find_database(), extension, identity);
 	if (source == TQ_COUNT_MEMORY && tq_count_find_database()->is_full)
 		source = TQ_COUNT_TABLES;
-	hash_seq_init(&scan, tq_count_queues);
-	while ((queue = hash_seq_search(&scan)) != NULL)
-	{
-		if (queue->key.database == MyDatabaseId &&
-			queue->key.extension == extension && *n < room)
-			counter_scan_read_queue(queue, &(*found)[(*n)++]);
-	}
+	*found = read_entries(extension, own_queues(), n);
 	tq_count_unlock();
 	/*
 	 * Add empty counters of the queues that only this transaction has changed.
@@ -522,6 +536,37 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 			source = TQ_COUNT_REBUILDING;
 	}
 	return source;
+}
+
+/*
+ * Reads the counters of all queues of this database as they are, without what
+ * this transaction has changed, and without waiting for what commits.  Adds to
+ * *others the gauges of those that have no entry; without has_gauges none of
+ * the gauges is known.  NULL without shared memory.
+ */
+TqQueueCounts *
+tq_counts_read_totals(Oid extension, uint64 identity, int *n,
+					  TqQueueCounts *others)
+{
+	TqQueueCounts *found;
+	TqCountDatabase *database;
+
+	*n = 0;
+	memset(others, 0, sizeof(TqQueueCounts));
+	if (tq_count_shared == NULL)
+		return NULL;
+	tq_counts_apply_prepared();
+	tq_count_lock(LW_SHARED);
+	database = tq_count_find_database();
+	others->has_gauges = tq_counts_source(database, extension, identity) ==
+						 TQ_COUNT_MEMORY;
+	for (int i = 0; others->has_gauges && i < TQ_QUEUE_GAUGES; i++)
+		others->counters[i] = (int64) pg_atomic_read_u64(&database->others[i]);
+	found = read_entries(extension, 0, n);
+	tq_count_unlock();
+	for (int i = 0; i < *n; i++)
+		found[i].has_gauges &= others->has_gauges;
+	return found;
 }
 
 /*

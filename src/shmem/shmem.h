@@ -410,7 +410,10 @@ enum
 	TQ_QUEUE_CREATED = TQ_QUEUE_GAUGES,
 	TQ_QUEUE_CLAIMED,
 	TQ_QUEUE_RETRIED,
-	TQ_QUEUE_ENDED, /* runs, by reason */
+	TQ_QUEUE_DEAD_LETTERS, /* tasks, when they became one */
+	TQ_QUEUE_WAITED_US,    /* runs that were claimed, together */
+	TQ_QUEUE_RAN_US,       /* runs that a worker had, together */
+	TQ_QUEUE_ENDED,        /* runs, by reason */
 	TQ_QUEUE_WAITED = TQ_QUEUE_ENDED + TQ_RESOLVED_LAST + 1, /* by bucket */
 	TQ_QUEUE_RAN = TQ_QUEUE_WAITED + TQ_BUCKETS,             /* by bucket */
 	TQ_QUEUE_COUNTERS = TQ_QUEUE_RAN + TQ_BUCKETS,
@@ -674,6 +677,7 @@ extern bool tq_count_build_end(void);
 typedef struct TqQueueCounts
 {
 	int32 queue;
+	bool has_gauges; /* those are exact */
 	int64 counters[TQ_QUEUE_COUNTERS];
 	int64 last_minute[TQ_RATES];
 } TqQueueCounts;
@@ -683,6 +687,8 @@ extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
 										   int32 queue, int64 *gauges);
 extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
 										   TqQueueCounts **queues, int *n);
+extern TqQueueCounts *tq_counts_read_totals(Oid extension, uint64 identity,
+											int *n, TqQueueCounts *others);
 extern int64 tq_counts_read_running(Oid extension);
 extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
 								 int64 *counters);

@@ -39,6 +39,13 @@ CREATE FUNCTION tq_internal.queue_counters() RETURNS TABLE (queue int,
 	AS 'MODULE_PATHNAME', 'tq_queue_counters' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.queue_counters() IS 'counters of the queues in which there is or was something';
 
+CREATE FUNCTION tq_internal.queue_totals() RETURNS TABLE (queue int,
+	unscheduled bigint, delayed bigint, pending bigint, running bigint,
+	created bigint, claimed bigint, retried bigint, dead_letters bigint, ended bigint[],
+	waited_us bigint, waited bigint[], ran_us bigint, ran bigint[])
+	AS 'MODULE_PATHNAME', 'tq_queue_totals' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.queue_totals() IS 'counters of the queues that have some in shared memory, as they are now, without a count of rows; the numbers of tasks are NULL while they are not exact; ended by stored reasonResolved, waited and ran by bucket';
+
 CREATE FUNCTION tq_internal.count_state(OUT source text, OUT since timestamptz)
 	AS 'MODULE_PATHNAME', 'tq_count_state' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.count_state() IS 'where the numbers of tasks in tq.queue_stats are from, and since when totals are counted';

@@ -87,6 +87,18 @@ is(psql($node, q{SELECT concat_ws(' ', created, claimed, completed, failed, exce
 	'224 100 60 10 7 7 {"failed": 10, "worker-shutdown": 7}', 'totals');
 is(psql($node, q{SELECT (SELECT sum(value::int) FROM jsonb_each_text(wait_histogram)), (SELECT sum(value::int) FROM jsonb_each_text(run_histogram)), wait_p50 <= wait_p95 AND wait_p95 <= wait_p99, run_p50 > '0' FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	'100|77|t|t', 'histograms have each claim and each end once');
+
+# What metrics and the history read, without a count of rows.
+my $read = q{SELECT concat_ws(' ', t.created, t.claimed, t.retried, t.dead_letters, t.ended[1], t.ended[2], t.ended[7], (SELECT sum(w) FROM unnest(t.waited) AS w), (SELECT sum(r) FROM unnest(t.ran) AS r))
+	FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/a'};
+is(psql($node, $read), '224 100 7 0 60 10 7 100 77', 'the same as totals');
+is(psql($node, q{SELECT waited_us = (SELECT sum(extract(epoch FROM r.started - r.scheduled) * 1000000) FROM tq.run_overview AS r JOIN tq_internal.task AS k USING (task_id) WHERE k.queue = q.id AND r.started IS NOT NULL),
+	ran_us = (SELECT sum(extract(epoch FROM r.resolved - r.started) * 1000000) FROM tq.run_overview AS r JOIN tq_internal.task AS k USING (task_id) WHERE k.queue = q.id AND r.resolved IS NOT NULL)
+	FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/a'}), 't|t', 'sums of the times that runs waited and ran');
+is(psql($node, q{SELECT (t.unscheduled, t.delayed, t.pending, t.running) = (s.blocked, s.delayed, s.pending, s.running) FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue JOIN tq.queue_stats AS s USING (task_queue_id)
+	WHERE q.task_queue_id = 'c/a'}), 't', 'and the numbers of tasks');
+psql($node, q{SELECT tq.enqueue('c/dead', policy => '{"deadLetter": true}', retries => 0); SELECT tq.report_failed(task_id, 0) FROM tq.claim_work('c/dead', 'g', 'w')});
+is(psql($node, q{SELECT t.dead_letters FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/dead'}), 1, 'a dead letter is counted');
 ok($node->poll_query_until($db, q{SELECT created_per_s > 0 AND claimed_per_s > 0 AND ended_per_s > 0 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	'rates of the last minute');
 
@@ -203,7 +215,8 @@ is_exact($node, 'after that');
 
 # ---- a restart ----
 
-my $totals = q{SELECT string_agg(concat_ws(' ', task_queue_id, created, claimed, completed, reasons, wait_histogram), ';' ORDER BY task_queue_id) FROM tq.queue_stats};
+my $totals = q{SELECT string_agg(concat_ws(' ', s.task_queue_id, s.created, s.claimed, s.completed, s.reasons, s.wait_histogram, t.waited_us, t.ran_us, t.dead_letters), ';' ORDER BY s.task_queue_id)
+	FROM tq.queue_stats AS s JOIN tq_internal.queue AS q USING (task_queue_id) LEFT JOIN tq_internal.queue_totals() AS t ON t.queue = q.id};
 my $before = psql($node, $totals);
 psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 2); PREPARE TRANSACTION 'old'});
 psql($node, $counted);
