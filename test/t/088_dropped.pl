@@ -121,7 +121,7 @@ sub files
 	query('CHECKPOINT', 'postgres');
 	return scalar(grep { !/_(?:fsm|vm)$/ } glob($node->data_dir . "/base/$oid/*"));
 }
-sub rows { return query(q(SELECT string_agg(c.n::text, ' ') FROM (SELECT count(*) AS n FROM pg_class UNION ALL SELECT count(*) FROM pg_depend UNION ALL SELECT count(*) FROM pg_shdepend UNION ALL SELECT count(*) FROM pg_init_privs) AS c)); }
+sub rows { return query(q(SELECT concat_ws(' ', (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_depend), (SELECT count(*) FROM pg_shdepend), (SELECT count(*) FROM pg_init_privs)))); }
 my ($files, $rows);
 
 foreach my $round (1 .. $rounds)
