@@ -11,20 +11,31 @@
  */
 #include "postgres.h"
 
+#include "utils/syscache.h"
+
 #include "../storage/registry.h"
 
 #define TQ_GONE(name)                                                         \
 	PG_FUNCTION_INFO_V1(name);                                                \
 	Datum name(PG_FUNCTION_ARGS)                                              \
 	{                                                                         \
-		return refuse_gone(#name);                                            \
+		return refuse_gone(fcinfo, #name);                                    \
 	}
 
-/* Raises the error of a function that went. */
+/*
+ * Raises the error of a function that went.  A call that has waited for the update
+ * is one that SQL has no longer either: the same statement calls another now.
+ */
 static Datum
-refuse_gone(const char *name)
+refuse_gone(FunctionCallInfo fcinfo, const char *name)
 {
 	tq_call_begin_idle(); /* raises it for SQL of another version */
+	if (!SearchSysCacheExists1(PROCOID,
+							   ObjectIdGetDatum(fcinfo->flinfo->fn_oid)))
+		ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+						errmsg("extension tq was updated"),
+						errdetail("It was while this call began."),
+						errhint("Try the transaction again.")));
 	ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("function %s() is not in this version of tq", name),
 					errdetail("No function of this version calls it."),
