@@ -149,3 +149,17 @@ WITH old (access, scopes) AS (VALUES
 )
 DELETE FROM tq_internal.scope_grant g USING held h
 	WHERE g.role = h.role AND g.access = '' AND g.scope = ANY (h.scopes) AND g.scope <> 'queue:scheduler-id:*';
+
+-- ---------------------------------------------------------------------------
+-- Jobs of pg_cron in this database, which call fire_cron() where it was
+-- ---------------------------------------------------------------------------
+
+DO $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'pg_cron') THEN
+		PERFORM cron.alter_job(job_id => j.jobid, username => j.username, active => j.active,
+				command => 'SELECT tq_internal.fire_cron(' || pg_catalog.substr(j.command, pg_catalog.length('SELECT tq.fire_cron(') + 1))
+			FROM cron.job j WHERE j.database = pg_catalog.current_database() AND pg_catalog.starts_with(j.command, 'SELECT tq.fire_cron(');
+	END IF;
+END
+$$;
