@@ -4,6 +4,7 @@ package Server;
 use strict;
 use warnings FATAL => 'all';
 
+use DBI;
 use Exporter 'import';
 use File::Basename qw(dirname);
 use PostgreSQL::Test::Cluster;
@@ -20,14 +21,14 @@ sub version_of { my ($tree) = @_; return slurp_file("$tree/tq.control") =~ /^def
 
 sub install_path { my ($config) = @_; return dirname(`$config --bindir` =~ s/\n//r); }
 
-# A server of the installation that a pg_config names.
+# A server of the installation that a pg_config names, with these settings.
 sub new_node
 {
-	my ($config) = @_;
+	my ($config, @settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new('main', install_path => install_path($config));
 
 	$node->init(allows_streaming => 1);
-	$node->append_conf('postgresql.conf', $_) for file('../tq.conf'), 'jit = off';
+	$node->append_conf('postgresql.conf', $_) for file('../tq.conf'), 'jit = off', @settings;
 	$node->start;
 	return $node;
 }
