@@ -50,6 +50,7 @@ PG_FUNCTION_INFO_V1(tq_sql_arg_after);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
 PG_FUNCTION_INFO_V1(tq_sql_arg_worker_name);
 PG_FUNCTION_INFO_V1(tq_sql_clip);
+PG_FUNCTION_INFO_V1(tq_sql_nearest);
 PG_FUNCTION_INFO_V1(tq_sql_microseconds);
 PG_FUNCTION_INFO_V1(tq_sql_json_time);
 PG_FUNCTION_INFO_V1(tq_sql_definitions);
@@ -359,6 +360,20 @@ tq_sql_clip(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TEXT_P(
 		cstring_to_text(tq_error_clip(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+}
+
+/* nearest(given text, known text[]) -> text: the known one that is meant */
+Datum
+tq_sql_nearest(PG_FUNCTION_ARGS)
+{
+	int n;
+	char **known = tq_texts_of_array(PG_GETARG_ARRAYTYPE_P(1), &n);
+	const char *meant = tq_error_nearest(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+										 known, n);
+
+	if (meant == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(meant));
 }
 
 /* microseconds(t timestamptz) -> bigint: since 2000, as pages have them */

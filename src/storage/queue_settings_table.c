@@ -12,7 +12,6 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 #include "utils/snapmgr.h"
-#include "utils/varlena.h"
 
 #include "../core/names.h"
 #include "../rows/rows.h"
@@ -151,9 +150,6 @@ read_flag(const JsonbValue *value, void *position)
 	return NULL;
 }
 
-/* How many letters a key may have wrong, to be meant for another. */
-#define NEAR_LETTERS 3
-
 /*
  * Returns what is wrong with a key that is not known, with the known key that
  * is nearest, if one is near.
@@ -164,22 +160,12 @@ unknown_key(const Field *fields, int n, const JsonbValue *key)
 	const char *given = tq_json_string_of(key);
 	/* What is retry beside a policy is retries within it. */
 	const char *wanted = strcmp(given, "retry") == 0 ? "retries" : given;
-	int length = strlen(wanted);
-	int nearest = Min(NEAR_LETTERS, length / 2) + 1;
-	const char *meant = NULL;
+	char **known = palloc(sizeof(char *) * n);
+	const char *meant;
 
-	for (int i = 0; i < n && length <= NAMEDATALEN; i++)
-	{
-		int distance = varstr_levenshtein_less_equal(wanted, length,
-													 fields[i].key,
-													 strlen(fields[i].key), 1,
-													 1, 1, nearest, true);
-
-		if (distance >= nearest)
-			continue;
-		nearest = distance;
-		meant = fields[i].key;
-	}
+	for (int i = 0; i < n; i++)
+		known[i] = unconstify(char *, fields[i].key);
+	meant = tq_error_nearest(wanted, known, n);
 	return psprintf(meant == NULL ? "must not have the key \"%s\""
 								  : "must not have the key \"%s\", but may "
 									"have \"%s\"",

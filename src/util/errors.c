@@ -10,6 +10,7 @@
 #include "access/xact.h"
 #include "mb/pg_wchar.h"
 #include "utils/resowner.h"
+#include "utils/varlena.h"
 
 #include "util.h"
 
@@ -28,6 +29,31 @@ tq_error_clip(const char *text)
 	if (length <= SHOWN_BYTES)
 		return pstrdup(text);
 	return psprintf("%.*s...", pg_mbcliplen(text, length, SHOWN_BYTES), text);
+}
+
+/* How many letters a name may have wrong, to be meant for another. */
+#define NEAR_LETTERS 3
+
+/* Returns which of the names that are known is nearest; NULL: none is near. */
+const char *
+tq_error_nearest(const char *given, char *const *known, int n)
+{
+	int length = strlen(given);
+	int nearest = Min(NEAR_LETTERS, length / 2) + 1;
+	const char *meant = NULL;
+
+	for (int i = 0; i < n && length <= NAMEDATALEN; i++)
+	{
+		int distance = varstr_levenshtein_less_equal(given, length, known[i],
+													 strlen(known[i]), 1, 1, 1,
+													 nearest, true);
+
+		if (distance >= nearest)
+			continue;
+		nearest = distance;
+		meant = known[i];
+	}
+	return meant;
 }
 
 /* Returns the name of a role, which may have been dropped. */

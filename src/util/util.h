@@ -158,6 +158,8 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 
 extern void tq_show_done(const char *what, int done, int total);
 extern char *tq_error_clip(const char *text);
+extern const char *tq_error_nearest(const char *given, char *const *known,
+									int n);
 extern const char *tq_error_role(Oid role);
 extern void tq_error_list(StringInfo list, const char *separator,
 						  const char *name);

@@ -99,6 +99,13 @@ CREATE TYPE tq_internal.drawn_run AS (
 CREATE TYPE tq_internal.drawn_fault AS (
 	task_id text, name text, task_queue_id text, state smallint, reason smallint, runs int, resolved timestamptz, worker text, error text);
 CREATE TYPE tq_internal.root_cause AS (dependent bigint, required tq.slugid, name text, state text, is_final bool);
+CREATE TYPE tq_internal.task_filter AS (
+	queues int[], states smallint[], reasons text[], name text, tags jsonb, payload jsonb, error text,
+	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
+	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
+	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
+	needs_run bool
+);
 CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
 
 -- ---- after the rest ----

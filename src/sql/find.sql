@@ -1,0 +1,486 @@
+-- ---------------------------------------------------------------------------
+-- Find (doc/spec/policy.md 17)
+--
+-- A filter is read once, by arg_filter(), into what find_chunk() compares: numbers in
+-- place of names, and the queues that the caller may see.  Candidates are tasks by
+-- their inner id, from the newest.  They are listed, if the filter has what a short list
+-- stands for (its group, the unresolved tasks, the failures of a queue), else the table of
+-- tasks is walked.  A chunk is a statement of so many rows; between chunks, and before
+-- each comparison that may read much, the time is compared with the budget.
+--
+-- Takes no lock.  A call reads by one snapshot.  An inner id is never used again and never
+-- changes, so what exists throughout all pages has one place in them, whatever changes of
+-- it: two calls, of which one ends before an id and the other begins there, cannot both
+-- miss it.
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE tq_internal.task_filter AS (	-- NULL: any
+	queues int[], states smallint[], reasons text[], name text, tags jsonb, payload jsonb, error text,
+	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
+	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
+	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
+	needs_run bool
+);
+COMMENT ON TYPE tq_internal.task_filter IS 'a filter of tasks, read by arg_filter()';
+
+CREATE FUNCTION tq_internal.nearest(given text, known text[]) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_nearest' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.nearest(text, text[]) IS 'the name that is meant by one with a few wrong letters; NULL: none is near';
+
+CREATE FUNCTION tq_internal.fits(value text, pattern text) RETURNS bool LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN right(pattern, 1) = '*' THEN starts_with(value, left(pattern, -1)) ELSE value = pattern END;
+	END;
+COMMENT ON FUNCTION tq_internal.fits(text, text) IS 'whether a text is this one, or begins with what is before a star at the end';
+
+-- ---- reading a filter ----
+
+CREATE FUNCTION tq_internal.filter_keys() RETURNS text[] LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT '{queue,state,reason,name,tags,payload,error,group,worker,priority,createdAfter,createdBefore,resolvedAfter,resolvedBefore,runsAtLeast,waitsFor,key,owner}'::text[];
+	END;
+COMMENT ON FUNCTION tq_internal.filter_keys() IS 'keys that a filter may have';
+
+CREATE FUNCTION tq_internal.filter_error(detail text, hint text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RAISE EXCEPTION 'invalid filter' USING ERRCODE = 'TQ400', DETAIL = detail, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_error(text, text) IS 'raises the error that a filter is invalid';
+
+CREATE FUNCTION tq_internal.filter_value(filter jsonb, key text, kind text, hint text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	value jsonb := filter -> key;
+BEGIN
+	IF value IS NOT NULL AND jsonb_typeof(value) <> kind THEN
+		PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(value)), hint);
+	END IF;
+	RETURN value #>> '{}';
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_value(jsonb, text, text, text) IS 'the value of a key of a filter, which must be of that type; NULL: it has none';
+
+CREATE FUNCTION tq_internal.filter_list(filter jsonb, key text, known text[] DEFAULT NULL) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	value jsonb := filter -> key;
+	list jsonb := CASE jsonb_typeof(value) WHEN 'array' THEN value ELSE jsonb_build_array(value) END;
+	hint text := CASE WHEN known IS NULL THEN format('Give a name in "%s", or a list of 1 to 100.', key)
+		ELSE format('Give some of %s in "%s".', array_to_string(known, ', '), key) END;
+	wrong jsonb;
+BEGIN
+	IF value IS NULL THEN
+		RETURN NULL;
+	ELSIF jsonb_array_length(list) NOT BETWEEN 1 AND 100 THEN
+		PERFORM tq_internal.filter_error(format('"%s" has %s names.', key, jsonb_array_length(list)), hint);
+	END IF;
+	SELECT e INTO wrong FROM jsonb_array_elements(list) AS e
+		WHERE jsonb_typeof(e) <> 'string' OR NOT coalesce(e #>> '{}' = ANY (known), true) LIMIT 1;
+	IF FOUND THEN
+		PERFORM tq_internal.filter_error(format('"%s" has %s.', key, tq_internal.json_shown(wrong)), hint);
+	END IF;
+	RETURN ARRAY(SELECT jsonb_array_elements_text(list));
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_list(jsonb, text, text[]) IS 'names that a filter has at a key, a text or a list of texts, each one of those that are known; NULL: none';
+
+CREATE FUNCTION tq_internal.filter_time(filter jsonb, key text) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	hint CONSTANT text := format('Give a time in "%s", such as "2026-01-31T12:00:00Z".', key);
+	given text := tq_internal.filter_value(filter, key, 'string', hint);
+BEGIN
+	RETURN given::timestamptz;
+EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
+	PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(filter -> key)), hint);
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_time(jsonb, text) IS 'the time that a filter has at a key; NULL: none';
+
+CREATE FUNCTION tq_internal.filter_id(filter jsonb, key text) RETURNS tq.slugid LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	hint CONSTANT text := format('Give the id of a task or group in "%s".', key);
+	given text := tq_internal.filter_value(filter, key, 'string', hint);
+BEGIN
+	RETURN given::tq.slugid;
+EXCEPTION WHEN OTHERS THEN
+	PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(filter -> key)), hint);
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_id(jsonb, text) IS 'the id that a filter has at a key; NULL: none';
+
+CREATE FUNCTION tq_internal.filter_number(filter jsonb, key text) RETURNS int LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	hint CONSTANT text := format('Give a whole number from 1 to 1000000 in "%s".', key);
+	given numeric := tq_internal.filter_value(filter, key, 'number', hint);
+BEGIN
+	IF given <> trunc(given) OR given NOT BETWEEN 1 AND 1000000 THEN
+		PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(filter -> key)), hint);
+	END IF;
+	RETURN given;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_number(jsonb, text) IS 'the number that a filter has at a key; NULL: none';
+
+CREATE FUNCTION tq_internal.filter_check(filter jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known CONSTANT text[] := tq_internal.filter_keys();
+	hint CONSTANT text := format('A filter has keys of these: %s.', array_to_string(known, ', '));
+	unknown text;
+BEGIN
+	PERFORM tq_internal.not_null(filter, 'filter');
+	IF jsonb_typeof(filter) <> 'object' THEN
+		PERFORM tq_internal.filter_error(format('It is %s, not an object.', tq_internal.json_shown(filter)), hint);
+	ELSIF pg_column_size(filter) > 65536 THEN
+		PERFORM tq_internal.filter_error(format('It has %s bytes.', pg_column_size(filter)), 'A filter has at most 65536 bytes.');
+	END IF;
+	SELECT k INTO unknown FROM jsonb_object_keys(filter) AS k WHERE k <> ALL (known) LIMIT 1;
+	IF FOUND THEN
+		PERFORM tq_internal.filter_error(format('It must not have the key "%s"%s.', tq_internal.clip(unknown),
+			', but may have "' || tq_internal.nearest(unknown, known) || '"'), hint);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_check(jsonb) IS 'raises TQ400 unless a filter is an object with known keys';
+
+-- A condition on what is of the definition finds no task whose definition the caller may not read.
+CREATE FUNCTION tq_internal.filter_queues(filter jsonb) RETURNS int[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	names text[] := tq_internal.filter_list(filter, 'queue');
+	by_definition bool := filter ?| '{name,tags,payload,waitsFor,key,owner}';
+	sees_all bool := tq_internal.has_right('status', '*', '*') AND (NOT by_definition OR tq_internal.has_right('get-task', '*', '*'));
+BEGIN
+	PERFORM tq_internal.arg_queues(n) FROM unnest(names) AS n;
+	IF names IS NULL AND sees_all THEN
+		RETURN NULL;
+	END IF;
+	RETURN ARRAY(
+		SELECT q.id
+		FROM (SELECT e.* FROM unnest(names) AS n JOIN tq_internal.queue e ON e.task_queue_id = n
+			UNION SELECT p.* FROM tq_internal.queue p
+				WHERE names IS NULL OR EXISTS (SELECT FROM unnest(names) AS n WHERE right(n, 1) = '*' AND tq_internal.fits(p.task_queue_id, n))) AS q
+		WHERE sees_all OR (tq_internal.has_right('status', '*', q.task_queue_id)
+			AND (NOT by_definition OR tq_internal.has_right('get-task', '*', q.task_queue_id))));
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_queues(jsonb) IS 'queues that a filter names and whose tasks the caller may see, with their definitions if the filter asks about these; NULL: all';
+
+CREATE FUNCTION tq_internal.filter_states(filter jsonb) RETURNS smallint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known CONSTANT text[] := ARRAY(SELECT tq_internal.state_name(s) FROM generate_series(0, 5) AS s);
+	names text[] := tq_internal.filter_list(filter, 'state', known);
+	reasons text[] := tq_internal.filter_list(filter, 'reason', ARRAY(SELECT tq_internal.reason_created_name(n) FROM generate_series(1, 8) AS n
+		UNION SELECT tq_internal.reason_resolved_name(n) FROM generate_series(1, 16) AS n));
+	states smallint[] := ARRAY(SELECT s FROM generate_series(0, 5) AS s WHERE names IS NULL OR known[s + 1] = ANY (names));
+BEGIN
+	IF filter ?| '{resolvedAfter,resolvedBefore}' THEN
+		states := ARRAY(SELECT s FROM unnest(states) AS s WHERE s > 2);
+	END IF;
+	IF filter ? 'error' OR NOT reasons && '{completed,skipped}' THEN
+		states := array_remove(states, 3::smallint);
+	END IF;
+	RETURN CASE WHEN cardinality(states) < 6 THEN states END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_states(jsonb) IS 'states that a task may have which a filter finds; NULL: all';
+
+CREATE FUNCTION tq_internal.filter_key(filter jsonb, INOUT f tq_internal.task_filter) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known CONSTANT text[] := '{unique,serial,concurrency,fairness}';
+	hint CONSTANT text := 'Give an object in "key" with texts for some of unique, serial, concurrency and fairness.';
+	given jsonb := filter -> 'key';
+BEGIN
+	PERFORM tq_internal.filter_value(filter, 'key', 'object', hint);
+	IF given IS NULL THEN
+		RETURN;
+	ELSIF given = '{}' OR EXISTS (SELECT FROM jsonb_each(given) AS e WHERE e.key <> ALL (known) OR jsonb_typeof(e.value) <> 'string') THEN
+		PERFORM tq_internal.filter_error(format('"key" is %s.', left(given::text, 100)), hint);
+	END IF;
+	SELECT array_agg(array_position(known, e.key) - 1), array_agg(e.value) INTO f.kinds, f.keys FROM jsonb_each_text(given) AS e;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_key(jsonb, tq_internal.task_filter) IS 'reads the key "key" of a filter: keys of a policy';
+
+CREATE FUNCTION tq_internal.filter_workers(filter jsonb) RETURNS int[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	hint CONSTANT text := 'Give workerGroup/workerId in "worker", or the beginning and a star.';
+	given text := tq_internal.filter_value(filter, 'worker', 'string', hint);
+BEGIN
+	IF given !~ '^[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{0,38}[*]?$' THEN
+		PERFORM tq_internal.filter_error(format('"worker" is "%s".', tq_internal.clip(given)), hint);
+	END IF;
+	RETURN CASE WHEN given IS NOT NULL THEN
+		ARRAY(SELECT w.id FROM tq_internal.worker w WHERE tq_internal.fits(w.worker_group || '/' || w.worker_id, given)) END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.filter_workers(jsonb) IS 'workers that a filter names; NULL: any';
+
+CREATE FUNCTION tq_internal.arg_filter(filter jsonb) RETURNS tq_internal.task_filter LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	priorities CONSTANT text[] := ARRAY(SELECT tq_internal.priority_name(p) FROM generate_series(1, 7) AS p);
+	f tq_internal.task_filter;
+	names text[];
+BEGIN
+	PERFORM tq_internal.filter_check(filter);
+	f.queues := tq_internal.filter_queues(filter);
+	f.states := tq_internal.filter_states(filter);
+	f.reasons := tq_internal.filter_list(filter, 'reason');
+	f.name := tq_internal.filter_value(filter, 'name', 'string', 'Give a text in "name", which may end in a star.');
+	f.tags := tq_internal.filter_value(filter, 'tags', 'object', 'Give the tags that a task must have as an object in "tags".');
+	f.payload := filter -> 'payload';
+	f.error := tq_internal.filter_value(filter, 'error', 'string', 'Give a text in "error".');
+	f.group_id := tq_internal.filter_id(filter, 'group');
+	f.group_number := tq_internal.group_number(f.group_id);
+	f.workers := tq_internal.filter_workers(filter);
+	names := tq_internal.filter_list(filter, 'priority', priorities);
+	f.priorities := CASE WHEN names IS NOT NULL THEN ARRAY(SELECT array_position(priorities, n) FROM unnest(names) AS n) END;
+	f.created_after := tq_internal.filter_time(filter, 'createdAfter');
+	f.created_before := tq_internal.filter_time(filter, 'createdBefore');
+	f.resolved_after := tq_internal.filter_time(filter, 'resolvedAfter');
+	f.resolved_before := tq_internal.filter_time(filter, 'resolvedBefore');
+	f.runs := tq_internal.filter_number(filter, 'runsAtLeast');
+	f.required := tq_internal.filter_id(filter, 'waitsFor');
+	f := tq_internal.filter_key(filter, f);
+	f.owner := tq_internal.filter_value(filter, 'owner', 'string', 'Give a text in "owner", which may end in a star.');
+	f.needs_run := filter ?| '{state,reason,error,worker,resolvedAfter,resolvedBefore,runsAtLeast}';
+	RETURN f;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.arg_filter(jsonb) IS 'the argument filter, read; raises TQ400';
+
+-- ---- candidates ----
+
+CREATE FUNCTION tq_internal.current_run(task bigint, queue int, priority smallint)
+	RETURNS TABLE (state smallint, run_id smallint, reason_created smallint, reason_resolved smallint, resolved timestamptz, worker int)
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT * FROM (
+			SELECT 0::smallint AS state, (u.next_run - 1)::smallint AS run_id, NULL::smallint AS reason_created, NULL::smallint AS reason_resolved, NULL::timestamptz AS resolved, NULL::int AS worker
+			FROM tq_internal.unscheduled u WHERE u.task = current_run.task
+			UNION ALL
+			SELECT 1::smallint, p.run_id, p.reason_created, NULL, NULL, NULL FROM tq_internal.pending p
+			WHERE p.queue = current_run.queue AND p.priority = current_run.priority AND p.seq = current_run.task AND p.task = current_run.task
+			UNION ALL
+			SELECT 1::smallint, p.run_id, p.reason_created, NULL, NULL, NULL FROM tq_internal.pending p WHERE p.task = current_run.task AND p.seq <> p.task
+			UNION ALL
+			SELECT 1::smallint, d.run_id, d.reason_created, NULL, NULL, NULL FROM tq_internal.delayed d WHERE d.task = current_run.task
+			UNION ALL
+			(SELECT r.state, r.run_id, r.reason_created, nullif(r.reason_resolved, 0), r.resolved, r.worker FROM tq_internal.run r
+			WHERE r.task = current_run.task ORDER BY r.run_id DESC LIMIT 1)) AS c
+		LIMIT 1;	-- of the first of them that has one
+	END;
+COMMENT ON FUNCTION tq_internal.current_run(bigint, int, smallint) IS 'state and current run of a task';
+
+-- A list of more than so many is not read: the walk ends with the first page that is full.
+CREATE FUNCTION tq_internal.find_unresolved(f tq_internal.task_filter, size int) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	IF 0 = ANY (f.states) THEN
+		RETURN QUERY SELECT u.task FROM tq_internal.unscheduled u LIMIT size;
+	END IF;
+	IF 1 = ANY (f.states) THEN
+		RETURN QUERY SELECT d.task FROM (SELECT * FROM tq_internal.delayed LIMIT size) AS d;
+		IF f.queues IS NULL THEN
+			RETURN QUERY SELECT p.task FROM tq_internal.pending p LIMIT size;
+		ELSE
+			RETURN QUERY SELECT p.task FROM unnest(f.queues) AS q CROSS JOIN LATERAL (SELECT w.task FROM tq_internal.pending w WHERE w.queue = q LIMIT size) AS p LIMIT size;
+		END IF;
+	END IF;
+	IF 2 = ANY (f.states) THEN
+		RETURN QUERY SELECT r.task FROM tq_internal.claimed_run r LIMIT size;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_unresolved(tq_internal.task_filter, int) IS 'tasks that may be unresolved in a state that a filter has, up to so many of each list';
+
+CREATE FUNCTION tq_internal.find_failures(f tq_internal.task_filter, size int) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	IF NOT f.states && '{4,5}' THEN
+		RETURN;
+	ELSIF f.queues IS NULL THEN
+		RETURN QUERY SELECT l.task FROM tq_internal.failure l WHERE l.resolved >= coalesce(f.resolved_after, '-infinity') ORDER BY l.resolved DESC LIMIT size;
+	ELSE
+		RETURN QUERY SELECT l.task FROM unnest(f.queues) AS q CROSS JOIN LATERAL (SELECT e.task FROM tq_internal.failure e
+			WHERE e.queue = q AND e.resolved >= coalesce(f.resolved_after, '-infinity') LIMIT size) AS l LIMIT size;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_failures(tq_internal.task_filter, int) IS 'tasks that may have ended without success in a queue that a filter has, up to so many';
+
+CREATE FUNCTION tq_internal.find_list(f tq_internal.task_filter) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	size CONSTANT int := 20001;
+	ids bigint[];
+	is_listed bool := true;
+BEGIN
+	IF cardinality(f.queues) = 0 OR cardinality(f.states) = 0 OR cardinality(f.workers) = 0 THEN
+		RETURN '{}';
+	ELSIF f.group_id IS NOT NULL THEN
+		ids := ARRAY(SELECT t.id FROM tq_internal.task t WHERE t.group_id = f.group_number LIMIT size)
+			|| ARRAY(SELECT t.id FROM tq_internal.task t WHERE t.task_id = f.group_id AND t.group_id IS NULL);
+	ELSIF f.required IS NOT NULL AND EXISTS (SELECT FROM tq_internal.task t WHERE t.task_id = f.required) THEN
+		ids := ARRAY(SELECT d.dependent FROM tq_internal.task t CROSS JOIN LATERAL (
+			SELECT o.dependent FROM tq_internal.dependency o WHERE o.required = t.id
+			UNION ALL SELECT o.dependent FROM tq_internal.foreign_dependency o WHERE o.required = t.id) AS d WHERE t.task_id = f.required LIMIT size);
+	ELSIF 3 = ANY (f.states) IS NOT FALSE THEN
+		RETURN NULL;
+	ELSE
+		ids := ARRAY(SELECT tq_internal.find_unresolved(f, size)) || ARRAY(SELECT tq_internal.find_failures(f, size));
+	END IF;
+	RETURN CASE WHEN cardinality(ids) < size THEN ARRAY(SELECT DISTINCT i FROM unnest(ids) AS i ORDER BY i) END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_list(tq_internal.task_filter) IS 'all tasks that a filter may find, by id; NULL: too many, or any';
+
+-- Ids rise as time passes; a definition may have a created of up to 15 minutes before or after.
+CREATE FUNCTION tq_internal.find_start(f tq_internal.task_filter) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	low bigint := 0;
+	high bigint := 9223372036854775807;
+	first record;
+BEGIN
+	WHILE f.created_before IS NOT NULL AND low < high - 1 LOOP
+		SELECT t.id, t.created INTO first FROM tq_internal.task t WHERE t.id >= low + (high - low) / 2 AND t.id < high ORDER BY t.id LIMIT 1;
+		IF first.created <= f.created_before + interval '1 hour' THEN
+			low := first.id;
+		ELSE
+			high := low + (high - low) / 2;
+		END IF;
+	END LOOP;
+	RETURN high;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_start(tq_internal.task_filter) IS 'an id before which are all tasks that were created so early';
+
+-- What is compared when the time is over has no verdict: the next chunk begins with it.
+CREATE FUNCTION tq_internal.find_chunk(f tq_internal.task_filter, list bigint[], before bigint, size int, until timestamptz, OUT ids bigint[], OUT next bigint)
+	LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	last int := CASE WHEN cardinality(list) > 0 THEN width_bucket(before - 1, list) ELSE 0 END;
+	slice bigint[] := list[greatest(last - size + 1, 1):last];
+	late bigint;
+BEGIN
+	IF list IS NULL THEN
+		next := (SELECT t.id FROM tq_internal.task t WHERE t.id < before ORDER BY t.id DESC OFFSET size - 1 LIMIT 1);
+	ELSIF last > size THEN
+		next := slice[1];
+	END IF;
+	SELECT array_agg(o.id ORDER BY o.id DESC) FILTER (WHERE o.verdict), max(o.id) FILTER (WHERE o.verdict IS NULL) INTO ids, late
+	FROM (SELECT d.id, CASE WHEN d.verdict THEN coalesce(
+				(f.states IS NULL OR c.state = ANY (f.states))
+				AND (f.reasons IS NULL OR coalesce(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) = ANY (f.reasons))
+				AND (f.workers IS NULL OR c.worker = ANY (f.workers))
+				AND (f.resolved_after IS NULL OR c.resolved >= f.resolved_after)
+				AND (f.resolved_before IS NULL OR c.resolved < f.resolved_before)
+				AND (f.runs IS NULL OR c.run_id + 1 >= f.runs)
+				AND (f.error IS NULL OR strpos(e.error ->> 'message', f.error) > 0 OR strpos(e.error #>> '{}', f.error) > 0), false) END AS verdict
+		FROM (SELECT t.id, t.queue, t.priority, CASE WHEN tq_internal.clock_now() < until IS NOT FALSE THEN coalesce(
+					(f.name IS NULL OR tq_internal.fits(t.metadata ->> 'name', f.name))
+					AND (f.owner IS NULL OR tq_internal.fits(t.metadata ->> 'owner', f.owner))
+					AND (f.required IS NULL OR f.required = ANY (t.dependencies))
+					AND (f.kinds IS NULL OR NOT EXISTS (SELECT FROM unnest(f.kinds, f.keys) AS k (kind, key)
+						WHERE NOT EXISTS (SELECT FROM tq_internal.task_key x WHERE x.task = t.id AND x.kind = k.kind AND x.key = k.key)))
+					AND (f.tags IS NULL OR coalesce(t.tags, '{}') @> f.tags)
+					AND (f.payload IS NULL OR t.payload @> f.payload), false) END AS verdict
+			FROM ((SELECT * FROM tq_internal.task w WHERE list IS NULL AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
+				UNION ALL
+				SELECT s.* FROM generate_subscripts(slice, 1, true) AS i JOIN tq_internal.task s ON s.id = slice[i]) AS t
+			WHERE (f.queues IS NULL OR t.queue = ANY (f.queues))
+				AND (f.priorities IS NULL OR t.priority = ANY (f.priorities))
+				AND (f.created_after IS NULL OR t.created >= f.created_after)
+				AND (f.created_before IS NULL OR t.created < f.created_before)
+				AND (f.group_id IS NULL OR t.group_id = f.group_number OR (t.group_id IS NULL AND t.task_id = f.group_id))
+			OFFSET 0) AS d
+			LEFT JOIN LATERAL tq_internal.current_run(CASE WHEN d.verdict AND f.needs_run THEN d.id END, d.queue, d.priority) AS c ON true
+			LEFT JOIN LATERAL (SELECT x.error FROM tq_internal.run_detail x
+				WHERE x.task = CASE WHEN d.verdict AND f.error IS NOT NULL THEN d.id END AND x.error IS NOT NULL ORDER BY x.run_id DESC LIMIT 1) AS e ON true
+		WHERE d.verdict IS NOT FALSE) AS o;
+	IF late IS NOT NULL THEN
+		ids := ARRAY(SELECT i FROM unnest(ids) AS i WHERE i > late ORDER BY i DESC);
+		next := late + 1;
+	ELSIF list IS NULL AND (SELECT t.created FROM tq_internal.task t WHERE t.id = next) < f.created_after - interval '1 hour' THEN
+		next := NULL;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_chunk(tq_internal.task_filter, bigint[], bigint, int, timestamptz) IS
+	'tasks that a filter finds among the next so many candidates before an id, newest first; next: the id before which to go on, NULL: there are no more';
+
+-- A chunk is to take a twentieth of the budget, and 10 ms at most.
+CREATE FUNCTION tq_internal.find_size(size int, took interval, budget interval) RETURNS int LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT CASE WHEN took < least(budget / 40, interval '5 ms') THEN least(2 * size, 16384)
+			WHEN took > least(budget / 20, interval '10 ms') THEN greatest(size / 2, 16) ELSE size END;
+	END;
+COMMENT ON FUNCTION tq_internal.find_size(int, interval, interval) IS 'candidates of the next chunk, after one of that size took so long';
+
+CREATE FUNCTION tq_internal.arg_budget(budget interval) RETURNS interval LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	PERFORM tq_internal.not_null(budget, 'budget');
+	IF budget NOT BETWEEN interval '0' AND interval '1 hour' THEN
+		RAISE EXCEPTION 'budget is out of range'
+			USING ERRCODE = 'TQ400', DETAIL = format('It is "%s".', budget), HINT = 'Give an interval from 0 to an hour.';
+	END IF;
+	RETURN budget;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.arg_budget(interval) IS 'the argument budget, if it is from 0 to an hour';
+
+CREATE FUNCTION tq_internal.find_rows(ids bigint[], sees_all bool)
+	RETURNS TABLE (task_id tq.slugid, task_queue_id text, name text, state text, reason text, priority text, created timestamptz, resolved timestamptz, error text, page text)
+	LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN QUERY
+		SELECT t.task_id, q.task_queue_id, CASE WHEN sees_all OR tq_internal.has_right('get-task', '*', q.task_queue_id) THEN t.metadata ->> 'name' END, tq_internal.state_name(c.state),
+			coalesce(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)),
+			tq_internal.priority_name(t.priority), t.created, CASE WHEN c.state > 2 THEN c.resolved END,
+			CASE WHEN c.state <> 3 THEN tq_internal.shorten(left(coalesce(e.error ->> 'message', e.error #>> '{}'), 1000), 200) END, t.id::text
+		FROM generate_subscripts(ids, 1) AS i JOIN tq_internal.task t ON t.id = ids[i] JOIN tq_internal.queue q ON q.id = t.queue
+			LEFT JOIN LATERAL tq_internal.current_run(t.id, t.queue, t.priority) AS c ON true
+			LEFT JOIN LATERAL (SELECT d.error FROM tq_internal.run_detail d WHERE d.task = t.id AND d.error IS NOT NULL ORDER BY d.run_id DESC LIMIT 1) AS e ON true;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.find_rows(bigint[], bool) IS 'rows of find_tasks() for these tasks, in this order, with the names that the caller may see';
+
+-- How far the walk came, as the creation of a task that the caller may see.
+CREATE FUNCTION tq_internal.find_reached(f tq_internal.task_filter, before bigint) RETURNS timestamptz LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT t.created FROM (SELECT * FROM tq_internal.task w WHERE w.id >= before ORDER BY w.id LIMIT 1000) AS t
+		WHERE f.queues IS NULL OR t.queue = ANY (f.queues) ORDER BY t.id LIMIT 1;
+	END;
+COMMENT ON FUNCTION tq_internal.find_reached(tq_internal.task_filter, bigint) IS 'when the last task was created that was looked at; NULL: not known';
+
+CREATE FUNCTION tq.find_tasks(filter jsonb, after text DEFAULT NULL, max int DEFAULT 100, budget interval DEFAULT '200 ms')
+	RETURNS TABLE (task_id tq.slugid, task_queue_id text, name text, state text, reason text, priority text, created timestamptz, resolved timestamptz, error text, page text)
+	LANGUAGE tq_read AS $$
+#variable_conflict use_column
+DECLARE
+	f tq_internal.task_filter := tq_internal.arg_filter(filter);
+	before bigint := CASE WHEN after IS NOT NULL THEN (tq_internal.arg_page(after, 1))[1] END;
+	wanted int := tq_internal.arg_max(max);
+	began timestamptz := tq_internal.clock_now();
+	until timestamptz := began + tq_internal.arg_budget(budget);
+	list bigint[] := tq_internal.find_list(f);
+	sees_all bool := tq_internal.has_right('get-task', '*', '*');
+	least_size CONSTANT int := CASE WHEN filter ?| '{payload,tags,error}' THEN 16 ELSE greatest(wanted, 16) END;	-- what may be large is compared in small steps first
+	size int := least_size;
+	chunk record;
+BEGIN
+	before := coalesce(before, tq_internal.find_start(f));
+	LOOP
+		chunk := tq_internal.find_chunk(f, list, before, size, CASE WHEN size > least_size THEN until END);
+		before := chunk.next;
+		IF cardinality(chunk.ids) > 0 THEN
+			RETURN QUERY SELECT * FROM tq_internal.find_rows(chunk.ids[:wanted], sees_all);
+			wanted := wanted - cardinality(chunk.ids);
+		END IF;
+		EXIT WHEN wanted <= 0 OR before IS NULL;
+		IF tq_internal.clock_now() >= until THEN
+			RETURN QUERY SELECT NULL::tq.slugid, NULL, NULL, NULL, NULL, NULL, tq_internal.find_reached(f, before), NULL::timestamptz, NULL, before::text;
+			EXIT;
+		END IF;
+		size := tq_internal.find_size(size, tq_internal.clock_now() - began, budget);
+		began := tq_internal.clock_now();
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a filter finds, newest first, until there are max, or the budget is used: then a last row without a task says how far that came; go on after the page of the last row';
