@@ -30,8 +30,8 @@ OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/
 # Pictures and the router are libraries of their own, with copies of what they need of
 # core and util.
 extras = tq_picture$(DLSUFFIX) tq_shard$(DLSUFFIX)
-tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/picture/*.c))) src/core/names.o
-tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/lines.o src/util/slugid.o
+tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/picture/*.c))) src/core/names.o src/util/declared.o
+tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/declared.o src/util/lines.o src/util/slugid.o
 extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql

@@ -103,6 +103,12 @@ extern void tq_guc_define(void);
 
 extern void tq_connection_check(void);
 
+/* ---- declared.c: whether SQL declares a function as a library has it ---- */
+
+extern char *tq_extension_version(const char *extension);
+extern void tq_check_declared(FunctionCallInfo fcinfo, const char *extension,
+							  const char *signature);
+
 /* ---- version.c: versions of the library and of the SQL ---- */
 
 extern bool tq_version_checked; /* the library serves the SQL */

@@ -19,13 +19,7 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/table.h"
-#include "catalog/indexing.h"
-#include "catalog/pg_extension.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "util.h"
@@ -44,34 +38,6 @@ static void
 version_forget(Datum arg, int cache, uint32 hash)
 {
 	tq_version_checked = false;
-}
-
-/* Returns the version of the extension in this database; NULL if it is not there. */
-static char *
-version_of_sql(void)
-{
-	Relation table = table_open(ExtensionRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple tuple;
-	char *version = NULL;
-
-	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber,
-				F_NAMEEQ, CStringGetDatum("tq"));
-	scan = systable_beginscan(table, ExtensionNameIndexId, true, NULL, 1,
-							  &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-	{
-		bool is_null;
-		Datum value = heap_getattr(tuple, Anum_pg_extension_extversion,
-								   RelationGetDescr(table), &is_null);
-
-		version = TextDatumGetCString(value);
-	}
-	systable_endscan(scan);
-	table_close(table, AccessShareLock);
-	return version;
 }
 
 /* Returns whether the library serves the SQL of that version. */
@@ -95,7 +61,7 @@ is_served(const char *version)
 char *
 tq_version_unserved(void)
 {
-	char *version = version_of_sql();
+	char *version = tq_extension_version("tq");
 
 	return version == NULL || is_served(version) ? NULL : version;
 }

@@ -261,5 +261,45 @@ SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, NULL)', pg_temp.id('g'
 SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_gantt(%1$L), tq.report_html(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
 SELECT pg_temp.unchanged(format('SELECT a.*, b.* FROM tq.group_tree(%L) AS a, tq.group_tree(%1$L, 2) AS b', pg_temp.id('g')), '2.7 two in a statement');
 SELECT pg_temp.unchanged(format('SELECT count(*) FROM (SELECT tq.group_tree(%L) LIMIT 1) AS s', pg_temp.id('g')), '2.7 of which not all rows are read');
+
+-- A library that a session loads looks at the declaration before it reads an argument:
+-- SQL of another version is refused.  All its functions, each declared otherwise.
+CREATE FUNCTION pg_temp.misdeclared(library text, symbol text, arguments text, result text, call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	hint text;
+BEGIN
+	EXECUTE format('CREATE OR REPLACE FUNCTION pg_temp.misdeclared(%s) RETURNS %s AS %L, %L LANGUAGE C', arguments, result, '$libdir/' || library, symbol);
+	EXECUTE format('SELECT * FROM pg_temp.misdeclared(%s)', call);
+	RETURN 'called';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+	RETURN concat_ws(' ', SQLSTATE, SQLERRM, hint);
+END
+$$;
+SELECT matches(pg_temp.misdeclared(library, symbol, arguments, result, call),
+	format('^55000 function misdeclared[(][)] is of version \S+, and its library of version [0-9.]+ Restart .* ALTER EXTENSION %s UPDATE', CASE library WHEN 'tq_shard' THEN 'tq_shard' ELSE 'tq' END),
+	format('2.7 %s(%s) -> %s is refused', symbol, arguments, result))
+FROM (VALUES
+	('tq_picture', 'tq_draw_tree', 'text, int', 'text', $$'a', 1$$),
+	('tq_picture', 'tq_draw_tree', 'bigint, int, tq_internal.drawn_task[], bigint[]', 'text', $$1, 1, '{}', '{}'$$),
+	('tq_picture', 'tq_draw_tree', 'text, int, tq_internal.drawn_run[], bigint[]', 'text', $$'a', 1, '{}', '{}'$$),
+	('tq_picture', 'tq_draw_tree', 'text, int, tq_internal.drawn_task[], bigint[]', 'text', 'NULL, NULL, NULL, NULL'),
+	('tq_picture', 'tq_draw_dot', 'text, int, tq_internal.drawn_task[], int[]', 'text', $$'a', 1, '{}', '{}'$$),
+	('tq_picture', 'tq_draw_mermaid', 'text, int, tq_internal.drawn_task[], bigint[]', 'bigint', $$'a', 1, '{}', '{}'$$),
+	('tq_picture', 'tq_draw_gantt', 'text, int, tq_internal.drawn_task[], bigint[], timestamptz', 'text', $$'a', 1, '{}', '{}', now()$$),
+	('tq_picture', 'tq_draw_report', 'text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz', 'text',
+		$$'a', 1, '{}', '{}', '{}', '{}', now()$$),
+	('tq_shard', 'tq_shard_cluster', '', 'bigint', ''),
+	('tq_shard', 'tq_shard_lock_map', 'int', 'void', '1'),
+	('tq_shard', 'tq_shard_unlock_map', '', 'text', ''),
+	('tq_shard', 'tq_shard_lock_subscription', 'int', 'void', '1'),
+	('tq_shard', 'tq_shard_one_partition', 'tq.slugid[], int[]', 'int', $$'{}', '{}'$$),
+	('tq_shard', 'tq_shard_claim_order', 'int[], text', 'int[]', $$'{}', 'a'$$),
+	('tq_shard', 'tq_shard_note_empty', 'bigint, int', 'bool', '1, 1'),
+	('tq_shard', 'tq_shard_claims', 'text, int, text, text', 'SETOF tq.queue_claim', $$'a', 1, 'a', 'a'$$),
+	('tq_shard', 'tq_shard_queue_claims', 'text, int, text, text', 'SETOF tq.claim', $$'a', 1, 'a', 'a'$$),
+	('tq_shard', 'tq_shard_runs', 'int[], int[]', 'text', $$'{1}', '{1}'$$),
+	('tq_shard', 'tq_shard_resolutions', 'tq.slugid[], int[]', 'SETOF tq.resolution', $$'{}', '{}'$$)
+) AS v (library, symbol, arguments, result, call);
 SELECT * FROM finish();
 ROLLBACK;

@@ -4,8 +4,8 @@
  *
  * The library is one of its own, so that a server in which no picture is drawn
  * has nothing of it in memory.  It uses no function and no variable of the
- * library tq (src/extras/router/tq_shard.c says why); it has its copy of
- * core/names.c.
+ * library tq (src/extras/router/tq_shard.c says why); it has its copies of
+ * core/names.c and util/declared.c.
  *
  * The functions of schema tq check the arguments and the caller's scopes, and
  * read the rows of the group by one snapshot (src/sql/pictures.sql).  The
@@ -15,13 +15,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_type.h"
-#include "fmgr.h"
-#include "utils/builtins.h"
-#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 #include "../../core/names.h"
+#include "../../util/util.h"
 #include "picture.h"
 
 /*
@@ -350,6 +347,17 @@ group_faults(ArrayType *faults, const TqGroupPicture *picture,
 
 PG_MODULE_MAGIC;
 
+/* What SQL declares (src/util/declared.c). */
+#define TASKS "(int8,text,int2,int2,int2,bool,text,timestamptz)[], int8[]"
+#define RUNS "(int8,int2,int2,int2,timestamptz,timestamptz,timestamptz,text)[]"
+#define FAULTS "(text,text,text,int2,int2,int4,timestamptz,text,text)[]"
+#define DRAW_GRAPH "text, int4, " TASKS " -> text strict"
+#define DRAW_GANTT                                                            \
+	"text, int4, " TASKS ", " RUNS ", timestamptz -> text strict"
+#define DRAW_REPORT                                                           \
+	"text, int4, timestamptz, text, " TASKS ", " RUNS ", " FAULTS             \
+	", timestamptz -> text"
+
 PG_FUNCTION_INFO_V1(tq_draw_tree);
 PG_FUNCTION_INFO_V1(tq_draw_dot);
 PG_FUNCTION_INFO_V1(tq_draw_mermaid);
@@ -378,10 +386,12 @@ tq_picture_draw(FunctionCallInfo fcinfo,
 				void (*append)(StringInfo out, const TqGraph *graph,
 							   const char *title))
 {
-	char *title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
 	TqGroupPicture picture;
 	StringInfoData out;
+	char *title;
 
+	tq_check_declared(fcinfo, "tq", DRAW_GRAPH);
+	title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
 	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
 	initStringInfo(&out);
 	append(&out, tq_graph_collapse(&picture.graph, PG_GETARG_INT32(1)), title);
@@ -417,13 +427,13 @@ Datum
 tq_draw_gantt(PG_FUNCTION_ARGS)
 {
 	TqGroupPicture picture;
-	TqGantt gantt = {.title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									   TITLE_MAX),
-					 .max_rows = Max(PG_GETARG_INT32(1), 1),
-					 .now = PG_GETARG_TIMESTAMPTZ(5),
-					 .is_alone = true};
+	TqGantt gantt = {.is_alone = true};
 	StringInfoData out;
 
+	tq_check_declared(fcinfo, "tq", DRAW_GANTT);
+	gantt.title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
+	gantt.max_rows = Max(PG_GETARG_INT32(1), 1);
+	gantt.now = PG_GETARG_TIMESTAMPTZ(5);
 	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
 	group_gantt(PG_GETARG_ARRAYTYPE_P(4), &picture, &gantt);
 	initStringInfo(&out);
@@ -445,6 +455,7 @@ tq_draw_report(PG_FUNCTION_ARGS)
 	TqGroupPage page = {.gantt = &gantt};
 	StringInfoData out;
 
+	tq_check_declared(fcinfo, "tq", DRAW_REPORT);
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		if (PG_ARGISNULL(i) && i != 2 && i != 3)

@@ -388,7 +388,7 @@ CREATE FUNCTION tq_shard_internal.claims(lines text, shard int, worker_group tex
 	AS 'MODULE_PATHNAME', 'tq_shard_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.claims(text, int, text, text) IS 'claims that a shard has returned as lines';
 CREATE FUNCTION tq_shard_internal.queue_claims(lines text, shard int, worker_group text, worker_id text) RETURNS SETOF tq.queue_claim
-	AS 'MODULE_PATHNAME', 'tq_shard_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+	AS 'MODULE_PATHNAME', 'tq_shard_queue_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.queue_claims(text, int, text, text) IS 'claims from several queues that a shard has returned as lines';
 CREATE FUNCTION tq_shard_internal.runs(task_ids tq.slugid[], run_ids int[]) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_shard_runs' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;

@@ -19,14 +19,6 @@
 #include "../../util/compat.h"
 #include "router.h"
 
-PG_FUNCTION_INFO_V1(tq_shard_cluster);
-PG_FUNCTION_INFO_V1(tq_shard_lock_map);
-PG_FUNCTION_INFO_V1(tq_shard_unlock_map);
-PG_FUNCTION_INFO_V1(tq_shard_lock_subscription);
-PG_FUNCTION_INFO_V1(tq_shard_one_partition);
-PG_FUNCTION_INFO_V1(tq_shard_claim_order);
-PG_FUNCTION_INFO_V1(tq_shard_note_empty);
-
 /* PL/Proxy's partitions of the shards by number follow those of the buckets. */
 #define SHARDS_MAX 1024
 #define PARTITION_OF_SHARD(shard) (SHARDS_MAX + (shard))
@@ -78,8 +70,7 @@ static bool turn_is_drawn = false;
  * the next lock of a table is not enough, because a call through the router
  * takes none.
  */
-Datum
-tq_shard_cluster(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_cluster, " -> text")
 {
 	AcceptInvalidationMessages();
 	PG_RETURN_TEXT_P(cstring_to_text("tq_shard"));
@@ -89,8 +80,7 @@ tq_shard_cluster(PG_FUNCTION_ARGS)
  * lock_map(over_commits bool): locks the map until the end of the transaction,
  * or until unlock_map() or an error; 55006 if another session has locked it
  */
-Datum
-tq_shard_lock_map(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_lock_map, "bool -> void")
 {
 	if (!tq_router_map_lock(PG_GETARG_BOOL(0)))
 		ereport(ERROR,
@@ -101,8 +91,7 @@ tq_shard_lock_map(PG_FUNCTION_ARGS)
 }
 
 /* unlock_map(): ends lock_map(true) */
-Datum
-tq_shard_unlock_map(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_unlock_map, " -> void")
 {
 	tq_router_map_unlock();
 	PG_RETURN_VOID();
@@ -116,8 +105,7 @@ tq_shard_unlock_map(PG_FUNCTION_ARGS)
  * No other role can take it, as it could an advisory lock: the role is part of
  * it, and no statement of SQL locks a role of one database.
  */
-Datum
-tq_shard_lock_subscription(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_lock_subscription, "text -> void strict")
 {
 	text *name = PG_GETARG_TEXT_PP(0);
 	uint32 hash = hash_bytes((const unsigned char *) VARDATA_ANY(name),
@@ -209,8 +197,7 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
  * Reads the map once for all ids, where an expression for each of 100 costs a
  * third as much as their conversion to text and back.
  */
-Datum
-tq_shard_one_partition(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_one_partition, "slugid[], bool, int4[] -> int4")
 {
 	const ArrayType *ids;
 	const TqSlug *slugs;
@@ -271,8 +258,7 @@ router_next_turn(int n)
  * claim asks them: each claim begins with the next one, and those that had no
  * work for this session a moment ago are last.
  */
-Datum
-tq_shard_claim_order(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_claim_order, "text, int4[] -> int4[] strict")
 {
 	text *queue = PG_GETARG_TEXT_PP(0);
 	int n;
@@ -297,8 +283,7 @@ tq_shard_claim_order(PG_FUNCTION_ARGS)
 }
 
 /* note_empty(queue text, shard int) -> true: a claim there has found no work */
-Datum
-tq_shard_note_empty(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_note_empty, "text, int4 -> bool strict")
 {
 	uint64 key;
 	KnownEmpty *slot = slot_of(PG_GETARG_TEXT_PP(0), PG_GETARG_INT32(1), &key);

@@ -148,10 +148,6 @@ router_jsonb_of_hex(const char *hex)
 
 /* ---- lines ---- */
 
-PG_FUNCTION_INFO_V1(tq_shard_claims);
-PG_FUNCTION_INFO_V1(tq_shard_runs);
-PG_FUNCTION_INFO_V1(tq_shard_resolutions);
-
 /*
  * Raises an error that claim_work() does not take for a shard that does not
  * answer: this one has claimed tasks, and the caller must learn why it has none
@@ -239,22 +235,19 @@ router_lines_read_queue(TqLines *lines, Datum *value)
 #define CLAIM_DEFINITION 7
 
 /*
- * claims(lines text, shard int, worker_group, worker_id text) -> rows of
- * tq.claim, or of tq.queue_claim: what that shard has returned.  This session
- * knows from now on that the tasks are there.
+ * Returns the claims that a shard has returned as rows.  This session knows from
+ * now on that the tasks are there.
  */
-Datum
-tq_shard_claims(PG_FUNCTION_ARGS)
+static Datum
+claims_of(FunctionCallInfo fcinfo, bool has_queue)
 {
 	TqLines lines = tq_lines_of(PG_GETARG_TEXT_PP(0));
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	bool has_queue;
 	bool nulls[CLAIM_COLUMNS + 1] = {false};
 	Datum values[CLAIM_COLUMNS + 1] =
 		{[2] = PG_GETARG_DATUM(2), [3] = PG_GETARG_DATUM(3)};
 
 	InitMaterializedSRF(fcinfo, 0);
-	has_queue = rsinfo->setDesc->natts == CLAIM_COLUMNS + 1;
 	while (tq_lines_are_left(&lines))
 	{
 		TqSlug task_id;
@@ -270,6 +263,22 @@ tq_shard_claims(PG_FUNCTION_ARGS)
 							 nulls);
 	}
 	return (Datum) 0;
+}
+
+#define CLAIM "slugid,int4,text,text,timestamptz,jsonb,jsonb"
+#define CLAIMS(queue)                                                         \
+	"text, int4, text, text -> setof (" CLAIM queue ",jsonb,jsonb) strict"
+
+/* claims(lines text, shard int, worker_group, worker_id text) -> tq.claim */
+TQ_ROUTER_FUNCTION(tq_shard_claims, CLAIMS(""))
+{
+	return claims_of(fcinfo, false);
+}
+
+/* queue_claims(the same) -> tq.queue_claim */
+TQ_ROUTER_FUNCTION(tq_shard_queue_claims, CLAIMS(",text"))
+{
+	return claims_of(fcinfo, true);
 }
 
 /* ---- reports ---- */
@@ -291,8 +300,7 @@ length(const ArrayType *array)
  * runs(task_ids slugid[], run_ids int[]) -> the runs as lines; NULL if these
  * are not two lists of one length without NULL
  */
-Datum
-tq_shard_runs(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_runs, "slugid[], int4[] -> text strict")
 {
 	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
 	ArrayType *numbers = PG_GETARG_ARRAYTYPE_P(1);
@@ -317,8 +325,8 @@ tq_shard_runs(PG_FUNCTION_ARGS)
  * tq.resolution: those of runs() with these arrays, and what a shard has
  * returned for them
  */
-Datum
-tq_shard_resolutions(PG_FUNCTION_ARGS)
+TQ_ROUTER_FUNCTION(tq_shard_resolutions,
+				   "slugid[], int4[], text -> setof (slugid,int4,text) strict")
 {
 	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
 	ArrayType *numbers = PG_GETARG_ARRAYTYPE_P(1);
