@@ -35,7 +35,9 @@ tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/
 extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
-DATA_built = src/sql/tq--$(EXTVERSION).sql $(upgrade) src/extras/router/tq_shard--$(EXTVERSION).sql
+# The router of 0.1.0 is made again.
+router_upgrade = $(patsubst %,src/extras/router/tq_shard--%--$(EXTVERSION).sql,$(filter-out 0.1.0,$(LASTVERSION)))
+DATA_built = src/sql/tq--$(EXTVERSION).sql $(upgrade) src/extras/router/tq_shard--$(EXTVERSION).sql $(router_upgrade)
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
 documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg)))
 
@@ -178,6 +180,8 @@ generate = $(or $(PERL),perl) $(filter %/generate,$^)
 # The router has the functions and types of tq: they are made of the same files.
 src/extras/router/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/extras/router/,generate views router.sql) $(manifest) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
 	$(generate) $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) >$@.new && mv $@.new $@
+$(router_upgrade): src/extras/router/tq_shard--$(EXTVERSION).sql
+	$(or $(PERL),perl) $(tree)/src/extras/router/generate $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) upgrade >$@.new && mv $@.new $@
 
 src/api/audited.inc: $(tree)/src/sql/generate $(manifest)
 	$(generate) audited $(tree) >$@.new && mv $@.new $@

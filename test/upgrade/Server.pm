@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Test::More;
 
-our @EXPORT = qw(file version_of new_node answers raised switch_library only_in dbh has_worker);
+our @EXPORT = qw(file version_of new_node answers raised calls switch_library only_in dbh has_worker);
 my $here = dirname(__FILE__);
 
 sub file { my ($name) = @_; return slurp_file("$here/$name"); }
@@ -42,11 +42,14 @@ sub switch_library
 	$node->start;
 }
 
-# What a file prints, run in a database.
+# What a file prints, run in a database; of an extension that may be another than tq.
 sub answers
 {
-	my ($node, $database, $file) = @_;
-	my ($code, $out, $err) = $node->psql($database, file($file));
+	my ($node, $database, $file, $extension) = @_;
+	my $sql = file($file);
+
+	$sql =~ s/extname = 'tq'/extname = '$extension'/ if $extension;
+	my ($code, $out, $err) = $node->psql($database, $sql);
 
 	is("$code $err", '0 ', "$file in $database");
 	return $out;
@@ -59,6 +62,24 @@ sub raised
 	my ($code, $out, $err) = $node->psql($database, "\\set VERBOSITY verbose\n$sql");
 
 	return $err =~ /ERROR:  (\w{5}): (.*)\n(?:DETAIL:  .*\n)?(?:HINT:  (.*)\n)?/ ? "$1 $2 | " . ($3 // '') : "none $out";
+}
+
+# A call of each function of schema tq in a language, with arguments that are not NULL where
+# that is possible.
+sub calls
+{
+	my ($node, $database, $language) = @_;
+
+	return split /\n/, $node->safe_psql($database, q(
+	SELECT format('%s %s.%I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, n.nspname, p.proname,
+		(SELECT string_agg(format('%s::%s', CASE format_type(a, NULL)
+			WHEN 'jsonb' THEN '''{}''' WHEN 'text' THEN '''a/b''' WHEN 'text[]' THEN '''{a/b}''' WHEN 'jsonb[]' THEN '''{"{}"}'''
+			WHEN 'tq.slugid' THEN '''AAAAAAAAQACAAAAAAAAAAA''' WHEN 'tq.slugid[]' THEN '''{AAAAAAAAQACAAAAAAAAAAA}''' WHEN 'regrole' THEN '''pg_monitor'''
+			WHEN 'interval' THEN '''1 ms''' WHEN 'timestamp with time zone' THEN '''2026-01-01''' WHEN 'integer[]' THEN '''{0}''' WHEN 'boolean' THEN '''t'''
+			WHEN 'int4multirange' THEN '''{}''' WHEN 'bigint[]' THEN '''{1}''' ELSE '''1''' END, format_type(a, NULL)), ', ' ORDER BY i)
+		FROM unnest(p.proargtypes) WITH ORDINALITY AS u (a, i)))
+	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+	WHERE n.nspname = 'tq' AND l.lanname ~ ') . "^$language\$' ORDER BY 1");
 }
 
 # Lines of the one text that the other has not.

@@ -1,7 +1,8 @@
 /*
  * router_language.c
  *	  The language of the functions of the extension tq_shard that run on shards:
- *	  PL/Proxy, with the SQLSTATE of a connection for a shard that does not answer.
+ *	  PL/Proxy, with the SQLSTATE of a connection for a shard that does not answer,
+ *	  and 55000 for one whose SQL is of another version.
  *
  * PL/Proxy gives the rows of a result one by one and keeps the others with the
  * cluster, where the next call frees them: in a select list, or behind a
@@ -64,6 +65,51 @@ connection_state(const char *message)
 		strstr(message, "] REMOTE (null): ") != NULL)
 		return ERRCODE_CONNECTION_FAILURE;
 	return 0;
+}
+
+/*
+ * Returns whether an error is that of a shard whose SQL is of another version: it has
+ * no such function or view of tq, or the result has other columns.
+ */
+static bool
+is_of_another_version(int state, const char *message)
+{
+	if (state == ERRCODE_UNDEFINED_FUNCTION ||
+		state == ERRCODE_UNDEFINED_TABLE)
+	{
+		message = strstr(message, "] REMOTE ERROR: ");
+		return message != NULL && (strstr(message, "tq.") != NULL ||
+								   strstr(message, "tq_internal.") != NULL);
+	}
+	return state == ERRCODE_INTERNAL_ERROR &&
+		   strncmp(message, "PL/Proxy function ", 18) == 0 &&
+		   (strstr(message, "fields from remote end") != NULL ||
+			strstr(message, "does not exists in result") != NULL ||
+			strstr(message, "single field function but got record") != NULL);
+}
+
+/* Gives an error of PL/Proxy the SQLSTATE and the hint of what it is about. */
+static void
+explain(ErrorData *error)
+{
+	int state = error->sqlerrcode == ERRCODE_INTERNAL_ERROR
+					? connection_state(error->message)
+					: 0;
+
+	if (is_of_another_version(error->sqlerrcode, error->message))
+	{
+		error->sqlerrcode = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+		error->hint = pstrdup(
+			"The shard has SQL of another version.  Run ALTER EXTENSION tq UPDATE on each shard, and then ALTER EXTENSION tq_shard UPDATE on the router.");
+	}
+	else if (state != 0)
+	{
+		error->sqlerrcode = state;
+		error->hint = pstrdup(
+			state == ERRCODE_CONNECTION_FAILURE
+				? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
+				: "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.");
+	}
 }
 
 /* ---- values ---- */
@@ -176,27 +222,18 @@ tq_shard_call(PG_FUNCTION_ARGS)
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() == ERRCODE_INTERNAL_ERROR)
+		int state = geterrcode();
+
+		if (state == ERRCODE_INTERNAL_ERROR ||
+			state == ERRCODE_UNDEFINED_FUNCTION ||
+			state == ERRCODE_UNDEFINED_TABLE)
 		{
 			ErrorData *error;
-			int state;
 
-			/*
-			 * Raise the error that PL/Proxy has raised.  If it is about a
-			 * connection, which PL/Proxy calls an internal error, clients get the
-			 * SQLSTATE of that and a hint.
-			 */
+			/* Raise the error that PL/Proxy has raised, with more to it. */
 			MemoryContextSwitchTo(context);
 			error = CopyErrorData();
-			state = connection_state(error->message);
-			if (state != 0)
-			{
-				error->sqlerrcode = state;
-				error->hint = pstrdup(
-					state == ERRCODE_CONNECTION_FAILURE
-						? "The shard may have done what was called.  tq_shard.status() shows which shards answer."
-						: "The shard has done nothing.  tq_shard.status() shows which shards answer; tq_shard.set_connection() says where one is now.");
-			}
+			explain(error);
 			FlushErrorState();
 			ReThrowError(error);
 		}
