@@ -164,7 +164,7 @@ uninstall-documents:
 endif
 
 # The parts of the SQL, each after those that it uses.
-sql_parts = roles types tables functions lists workers settings scopes cron presets subscriptions artifacts shard views find pictures clock health leaving grants
+sql_parts = roles types tables functions lists workers settings scopes cron presets subscriptions artifacts shard views find pictures clock history health leaving grants
 sql_sources = $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts))
 src/sql/tq--$(EXTVERSION).sql: $(sql_sources) $(tree)/tq.control
 	cat $(filter %.sql,$^) >$@

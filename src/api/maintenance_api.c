@@ -114,7 +114,7 @@ maintenance_is_in_use(void)
 }
 
 /*
- * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
+ * upkeep() -> (step text, tasks bigint), a row for each step that a session can do.  tasks is what
  * the step has changed: tasks, published messages, or emptied segments of the
  * log; NULL if the step has failed, which is reported as a WARNING.
  */
@@ -148,7 +148,7 @@ tq_upkeep(PG_FUNCTION_ARGS)
 		if (tq_maintenance_count_due(now) <= now)
 			tq_count_pass();
 	}
-	for (int step = 0; step < TQ_STEPS; step++)
+	for (int step = 0; step < TQ_STEP_HISTORY; step++)
 	{
 		int64 tasks = 0;
 		bool done = !allowed || take_step((TqStep) step, &tasks);

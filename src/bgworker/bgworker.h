@@ -57,10 +57,11 @@ typedef enum TqStep
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
 	TQ_STEP_SWEEP,
-	TQ_STEP_RETAIN
+	TQ_STEP_RETAIN,
+	TQ_STEP_HISTORY /* of the maintenance worker alone */
 } TqStep;
 
-#define TQ_STEPS 16
+#define TQ_STEPS 17
 
 extern const char *tq_step_name(TqStep step);
 

@@ -47,6 +47,7 @@ static const char *const names[] = {
 	[TQ_STEP_EXPIRE] = "expired",
 	[TQ_STEP_SWEEP] = "sweep",
 	[TQ_STEP_RETAIN] = "retain",
+	[TQ_STEP_HISTORY] = "history",
 };
 
 StaticAssertDecl(lengthof(names) == TQ_STEPS, "a name for each step");

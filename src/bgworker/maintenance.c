@@ -836,6 +836,8 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 	else if (step == TQ_STEP_SWEEP)
 		batch->tasks = tq_sweep_batch(bisect, position, now, &batch->more);
+	else if (step == TQ_STEP_HISTORY)
+		batch->tasks = tq_history_write();
 	else
 	{
 		set_times_back(now);

@@ -67,6 +67,7 @@
 #define RETAIN_MS 1000      /* between two runs of step "retain" */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked; doubled each time ... */
 #define SKIPPED_LAST_MS 100 /* ... up to this */
+#define HISTORY_MS 10000    /* between two runs of step "history" */
 #define MARKS_MS 300000 /* between two resets of the marks of maintenance.c */
 
 /* Result of one transaction. */
@@ -566,7 +567,7 @@ take_steps(TimestampTz began)
 	if (steps_due > began)
 		return DONE;
 	reset_positions(began);
-	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
+	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEP_HISTORY; step++)
 	{
 		MaintenanceWorkerStepWork work = {.step = (TqStep) step};
 
@@ -596,6 +597,25 @@ take_steps(TimestampTz began)
 		steps_due = outcome == DONE ? began
 									: maintenance_worker_later(outcome);
 	}
+	return outcome == FAILED ? DONE : outcome;
+}
+
+/* When the next ten seconds end, of which step "history" writes. */
+static TimestampTz history_due = TQ_LONG_AGO;
+
+/* Runs step "history" if it is time. */
+static Outcome
+write_history(TimestampTz began)
+{
+	MaintenanceWorkerStepWork work = {.step = TQ_STEP_HISTORY};
+	Outcome outcome;
+
+	if (began < history_due &&
+		history_due <= tq_clock_add_ms(began, HISTORY_MS))
+		return DONE;
+	outcome = take_batch(&work);
+	history_due = (began / (HISTORY_MS * INT64CONST(1000)) + 1) * HISTORY_MS *
+				  1000;
 	return outcome == FAILED ? DONE : outcome;
 }
 
@@ -629,6 +649,8 @@ take_turn(TimestampTz began)
 	if (outcome == DONE)
 		outcome = maintenance_worker_publish(began);
 	if (outcome == DONE)
+		outcome = write_history(began);
+	if (outcome == DONE)
 		outcome = take_steps(began);
 	idle = outcome == IDLE;
 	if (outcome == IDLE)
@@ -643,7 +665,8 @@ take_turn(TimestampTz began)
 		return maintenance_worker_later(outcome);
 	if (reloaded)
 		return began;
-	due = tq_maintenance_slot_cycle_end(steps_due, &messages);
+	due = tq_maintenance_slot_cycle_end(Min(steps_due, history_due),
+										&messages);
 	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
 

@@ -98,7 +98,7 @@ extern TimestampTz tq_maintenance_slot_cycle_end(TimestampTz due,
 
 /* What a maintenance worker has done. */
 
-#define TQ_STATS_STEPS 16
+#define TQ_STATS_STEPS 17
 #define TQ_STATS_CYCLES TQ_STATS_STEPS /* in place of a step */
 #define TQ_STATS_ERROR 256             /* bytes kept of an error message */
 

@@ -91,6 +91,7 @@ BEGIN
 		WHERE c.ctid IN (SELECT x.ctid FROM tq_internal.cron x WHERE greatest(x.last_fired, x.last_skipped, x.last_scheduled) > late FOR UPDATE SKIP LOCKED);
 	UPDATE tq_internal.activation a SET since = least(a.since, now), swept = least(a.swept, now)
 		WHERE a.ctid IN (SELECT x.ctid FROM tq_internal.activation x WHERE greatest(x.since, x.swept) > late FOR UPDATE SKIP LOCKED);
+	DELETE FROM tq_internal.queue_history h WHERE h.seconds IN (10, 60, 3600) AND h.at > now;	-- of times that are still to come
 	RETURN true;
 END
 $$;

@@ -317,6 +317,28 @@ CREATE VIEW tq_internal.reported_run AS
 	WHERE d.reported IS NOT NULL;
 COMMENT ON VIEW tq_internal.reported_run IS 'running runs with a progress that tq.top() shows; no text of theirs, because its callers need not see tasks';
 
+-- A line of twenty characters, as high as its parts of the greatest.
+CREATE FUNCTION tq_internal.spark(parts float8[]) RETURNS text
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT string_agg(CASE WHEN getdatabaseencoding() = 'UTF8' AND current_setting('client_encoding') = 'UTF8' THEN chr(9600 + c.level) ELSE substr('_.-:=+*#', c.level, 1) END, '' ORDER BY c.nth)
+		FROM (SELECT p.nth, CASE WHEN p.part > 0 THEN 1 + ceil(7 * p.part / max(p.part) OVER ())::int ELSE 1 END AS level FROM unnest(parts) WITH ORDINALITY AS p (part, nth)) AS c;
+	END;
+COMMENT ON FUNCTION tq_internal.spark(float8[]) IS 'numbers as a line of a character for each, as tq.top() shows them';
+
+CREATE VIEW tq_internal.queue_spark AS
+	WITH step AS MATERIALIZED (	-- twenty of half a minute, which have ended
+		SELECT date_bin('30 s', n.now, 'epoch') - g.n * interval '30 s' AS at, g.n FROM (SELECT tq_internal.clock_now() AS now) AS n CROSS JOIN generate_series(1, 20) AS g (n)
+	), found AS (
+		SELECT h.queue, date_bin('30 s', h.at, 'epoch') AS at, sum(h.created) / 30.0 AS created, sum(h.completed + h.failed + h.exception) / 30.0 AS ended
+		FROM tq_internal.queue_history h WHERE h.seconds = 10 AND h.at >= (SELECT min(s.at) FROM step s) AND h.at < (SELECT max(s.at) + interval '30 s' FROM step s) GROUP BY 1, 2
+	)
+	SELECT q.task_queue_id, tq_internal.spark(array_agg(coalesce(f.created, 0) ORDER BY s.at)) AS created, max(f.created) AS max_created,
+		tq_internal.spark(array_agg(coalesce(f.ended, 0) ORDER BY s.at)) AS ended, max(f.ended) AS max_ended
+	FROM tq_internal.queue q CROSS JOIN step s LEFT JOIN found f ON f.queue = q.id AND f.at = s.at
+	WHERE q.id IN (SELECT f.queue FROM found f) GROUP BY q.id;
+COMMENT ON VIEW tq_internal.queue_spark IS 'what happened in queues in the last ten minutes, as tq.top() shows it';
+
 -- The lines of tq.top(): section, number within it (0: a heading), line.  In
 -- psql the rows have at most 100 columns.
 CREATE VIEW tq_internal.screen AS
@@ -326,6 +348,8 @@ CREATE VIEW tq_internal.screen AS
 		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq_internal.all_worker_overview w
 	), task_group AS MATERIALIZED (
 		SELECT g.*, g.completed + g.failed + g.exception AS ended, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
+	), spark AS MATERIALIZED (
+		SELECT * FROM tq_internal.queue_spark
 	), progress AS MATERIALIZED (
 		SELECT p.*, row_number() OVER (ORDER BY p.started, p.task_id) AS n FROM tq_internal.reported_run p
 	)
@@ -352,26 +376,32 @@ CREATE VIEW tq_internal.screen AS
 			tq_internal.short_count(q.delayed), tq_internal.short_count(q.blocked), tq_internal.short_count(q.created_per_s::numeric), tq_internal.short_count(q.ended_per_s::numeric),
 			COALESCE(tq_internal.short_age(q.oldest_pending), '-'), tq_internal.short_count(q.workers)]) WITH ORDINALITY AS f (field, i))
 	FROM queue q
-	UNION ALL SELECT 6, 0, ''
+	UNION ALL SELECT 6, 0, '' WHERE EXISTS (SELECT FROM spark)
 	UNION ALL
-	SELECT 7, 0, rpad(format('WORKER (%s)', count(*)), 44) || rpad('QUEUE', 28) || rpad('STATE', 12) || ' RUNS   SEEN' FROM worker
+	SELECT 7, 0, rpad('LAST TEN MINUTES', 36) || rpad('IN', 20) || '   MAX/s  ' || rpad('OUT', 20) || '   MAX/s' FROM spark HAVING count(*) > 0
 	UNION ALL
-	SELECT 8, w.n, rpad(tq_internal.shorten(w.worker_group || '/' || w.worker_id, 43), 44) || rpad(tq_internal.shorten(w.task_queue_id, 27), 28) || rpad(w.state, 12)
-		|| lpad(tq_internal.short_count(w.running), 5) || lpad(COALESCE(tq_internal.short_age(tq_internal.clock_now() - w.last_date_active), '-'), 7)
-	FROM worker w
+	SELECT 8, q.n, rpad(tq_internal.shorten(q.task_queue_id, 34), 36) || s.created || lpad(tq_internal.short_count(s.max_created), 8) || '  ' || s.ended || lpad(tq_internal.short_count(s.max_ended), 8)
+	FROM spark s JOIN queue q ON q.task_queue_id = s.task_queue_id
 	UNION ALL SELECT 9, 0, ''
 	UNION ALL
-	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, = of running tasks, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
+	SELECT 10, 0, rpad(format('WORKER (%s)', count(*)), 44) || rpad('QUEUE', 28) || rpad('STATE', 12) || ' RUNS   SEEN' FROM worker
 	UNION ALL
-	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('=', floor(39 * COALESCE((SELECT sum(p.share) FROM progress p WHERE p.group_id = g.id), 0) / g.tasks)::int)
+	SELECT 11, w.n, rpad(tq_internal.shorten(w.worker_group || '/' || w.worker_id, 43), 44) || rpad(tq_internal.shorten(w.task_queue_id, 27), 28) || rpad(w.state, 12)
+		|| lpad(tq_internal.short_count(w.running), 5) || lpad(COALESCE(tq_internal.short_age(tq_internal.clock_now() - w.last_date_active), '-'), 7)
+	FROM worker w
+	UNION ALL SELECT 12, 0, ''
+	UNION ALL
+	SELECT 13, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, = of running tasks, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
+	UNION ALL
+	SELECT 14, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('=', floor(39 * COALESCE((SELECT sum(p.share) FROM progress p WHERE p.group_id = g.id), 0) / g.tasks)::int)
 			|| repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
 		|| lpad(tq_internal.short_count(g.ended), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
 	FROM task_group g
-	UNION ALL SELECT 12, 0, '' WHERE EXISTS (SELECT FROM progress)
+	UNION ALL SELECT 15, 0, '' WHERE EXISTS (SELECT FROM progress)
 	UNION ALL
-	SELECT 13, 0, rpad(format('PROGRESS (%s)', count(*)), 24) || rpad('QUEUE', 26) || rpad('# done', 25) || '  DONE  TOTAL   SEEN' FROM progress HAVING count(*) > 0
+	SELECT 16, 0, rpad(format('PROGRESS (%s)', count(*)), 24) || rpad('QUEUE', 26) || rpad('# done', 25) || '  DONE  TOTAL   SEEN' FROM progress HAVING count(*) > 0
 	UNION ALL
-	SELECT 14, p.n, rpad(p.task_id::text, 24) || rpad(tq_internal.shorten(p.task_queue_id, 25), 26)
+	SELECT 17, p.n, rpad(p.task_id::text, 24) || rpad(tq_internal.shorten(p.task_queue_id, 25), 26)
 		|| '[' || rpad(repeat('#', COALESCE(floor(22 * p.share)::int, 0)), 22, '.') || '] '
 		|| lpad(tq_internal.short_count(p.done), 6) || lpad(COALESCE(tq_internal.short_count(p.total), '-'), 7) || lpad(tq_internal.short_age(tq_internal.clock_now() - p.reported), 7)
 	FROM progress p;

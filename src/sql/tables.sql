@@ -552,6 +552,27 @@ CREATE TABLE tq_internal.subscription_binding (
 );
 COMMENT ON TABLE tq_internal.subscription_binding IS 'bindings of durable subscriptions';
 
+CREATE TABLE tq_internal.queue_history (
+	seconds smallint NOT NULL,		-- of the step: 10, 60 or 3600
+	at timestamptz NOT NULL,		-- when it began
+	queue int NOT NULL,				-- whose row may be gone: it holds none
+	created int NOT NULL,
+	claimed int NOT NULL,
+	retried int NOT NULL,
+	completed int NOT NULL,
+	failed int NOT NULL,
+	exception int NOT NULL,
+	expired_claims int NOT NULL,
+	blocked int,					-- these four at its end; NULL: not known
+	delayed int,
+	pending int,
+	running int,
+	waited bytea,					-- distributions; src/api/history_api.c
+	ran bytea,
+	PRIMARY KEY (seconds, at, queue)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.queue_history IS 'what has happened in queues, by steps of ten seconds, a minute and an hour; not dumped, as it is of one server';
+
 -- Row security without a policy hides the rows from roles that may read all data.
 CREATE TABLE tq_internal.secret (
 	id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),	-- of no other server

@@ -53,6 +53,9 @@ static TqStatement list_prepared = TQ_STATEMENT(
 	" WHERE l.virtualtransaction = '-1/' || x.transaction::text AND l.mode = 'RowExclusiveLock' AND l.relation = ANY ("
 	"'{tq_internal.task,tq_internal.run,tq_internal.pending,tq_internal.delayed,tq_internal.unscheduled}'::regclass[]))");
 
+static TqStatement write_history =
+	TQ_STATEMENT("SELECT tq_internal.write_history()", InvalidOid);
+
 /*
  * Returns a number that changes when the table of tasks is truncated or
  * rewritten.
@@ -582,4 +585,16 @@ tq_progress_of_group(const TqGroup *group, int64 tasks)
 	(void) tq_spi_read(by_tasks ? &of_tasks : &of_running,
 					   TQ_VALUES(Int64GetDatum(group->id)), read_sum, &sum);
 	return sum;
+}
+
+/*
+ * Writes the history of queues since the last call (src/sql/history.sql);
+ * returns how many rows.
+ */
+int64
+tq_history_write(void)
+{
+	int n;
+
+	return tq_spi_run_ids(&write_history, NULL, &n)[0];
 }

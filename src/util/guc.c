@@ -61,6 +61,9 @@ bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
 int tq_notify_payload = TQ_NOTIFY_AUTO;
 int tq_audit = TQ_AUDIT_OPERATORS;
+static int history_seconds = 60 * 60;
+static int history_minutes = 24 * 60 * 60;
+static int history_hours = 90 * 24 * 60 * 60;
 int tq_audit_retention = 90 * 24 * 60 * 60;
 
 static const struct config_enum_entry notify_payloads[] =
@@ -275,6 +278,32 @@ define_retention(void)
 		GUC_UNIT_S, NULL, NULL, NULL);
 }
 
+/* Defines how long a history of queues is kept; only SQL reads it. */
+static void
+define_history(const char *name, const char *what, int *variable)
+{
+	DefineCustomIntVariable(name, what, "0 for tq.history_seconds: none is.",
+							variable, *variable, 0, INT_MAX, PGC_SUSET,
+							GUC_UNIT_S, NULL, NULL, NULL);
+}
+
+static void
+define_histories(void)
+{
+	define_history(
+		"tq.history_hours",
+		"How long the history of queues is kept by the hour, at least.",
+		&history_hours);
+	define_history(
+		"tq.history_minutes",
+		"How long the history of queues is kept by the minute, at least.",
+		&history_minutes);
+	define_history(
+		"tq.history_seconds",
+		"How long the history of queues is kept by ten seconds; 0: there is none.",
+		&history_seconds);
+}
+
 static void
 define_numbers(void)
 {
@@ -466,6 +495,7 @@ tq_guc_define(void)
 		"\"auto\": to a role that could not resolve the run without them.",
 		&tq_credentials, TQ_CREDENTIALS_AUTO, credentials_values, PGC_USERSET,
 		0, NULL, NULL, NULL);
+	define_histories();
 	define_messages();
 	define_numbers();
 	define_retention();

@@ -190,6 +190,9 @@ psql($node, "SELECT tq.report_completed('$run', 0)");
 is(psql($node, $done), '0.125', 'an end counts whole');
 $counted = $early;
 
+# The maintenance worker writes the history of this one while the test goes on.
+psql($node, q{SELECT tq.enqueue('c/h') FROM generate_series(1, 7)});
+
 # ---- prepared transactions ----
 
 # The queue first: another session would wait for the end of a new one.
@@ -213,6 +216,30 @@ psql($node, q{DELETE FROM tq_internal.pending WHERE task IN (SELECT task FROM tq
 ok(wait_exact($node), 'a statement has deleted a row: counted again');
 is_exact($node, 'after that');
 
+# ---- the history ----
+
+ok($node->poll_query_until($db, q{SELECT sum(created_per_s * seconds) = 7 AND max(pending) = 7 FROM tq.queue_history('c/h')}), 'the maintenance worker writes what has happened');
+ok($node->poll_query_until($db, q{SELECT count(*) > 1 AND min(pending) = 7 FROM tq.queue_history('c/h', clock_timestamp() - interval '20 s') WHERE created_per_s = 0}), 'a number lasts while nothing happens');
+
+# A session that writes as if it were the maintenance worker, in the middle of a minute
+# that is still to come.
+my $writer = $node->background_psql($db);
+my $go = q{SELECT set_config('tq.clock_offset', (date_bin('1 min', clock_timestamp(), 'epoch') + interval '5 min 33 s' + interval '%d s' - clock_timestamp())::text, false) <> ''};
+my $written = q{SELECT string_agg(concat_ws(' ', created, claimed, pending, running), ', ' ORDER BY at) FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue
+	WHERE task_queue_id = 'c/w' AND seconds = 10 AND at > clock_timestamp() + interval '4 min'};
+$writer->query_safe(sprintf($go, 0) . '; SELECT tq_internal.write_history()');
+is($writer->query_safe('BEGIN; SELECT tq_internal.write_history(), pg_current_xact_id_if_assigned() IS NULL; COMMIT'), '0|t', 'a step in which nothing has happened writes nothing');
+psql($node, q{SELECT tq.enqueue('c/w') FROM generate_series(1, 3)});
+cmp_ok($writer->query_safe('BEGIN; SELECT tq_internal.write_history(); ROLLBACK'), '>=', 1, 'a step fails');
+psql($node, q{SELECT count(*) FROM tq.claim_work('c/w', 'g', 'w')});
+$writer->query_safe('SELECT tq_internal.write_history()');
+is(psql($node, $written), '3 1 2 1', 'the next one has what it should have written');
+psql($node, q{SELECT tq_internal.reset_queue_stats(); SELECT tq.enqueue('c/w') FROM generate_series(1, 2)});
+ok(wait_exact($node), 'the counters begin again');
+$writer->query_safe(sprintf($go, 10) . '; SELECT tq_internal.write_history()');
+is(psql($node, $written), '3 1 2 1, 2 0 4 1', 'so does the history');
+$writer->quit;
+
 # ---- a restart ----
 
 my $totals = q{SELECT string_agg(concat_ws(' ', s.task_queue_id, s.created, s.claimed, s.completed, s.reasons, s.wait_histogram, t.waited_us, t.ran_us, t.dead_letters), ';' ORDER BY s.task_queue_id)
@@ -222,6 +249,7 @@ psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 2); PREPAR
 psql($node, $counted);
 $node->restart;
 is(psql($node, $totals), $before, 'totals are as they were before a restart');
+is(psql($node, $written), '3 1 2 1, 2 0 4 1', 'and so is the history');
 ok(wait_exact($node), 'the gauges are counted');
 is_exact($node, 'after a restart');
 ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.queue_stats WHERE source <> 'memory'"), 'all of them');

@@ -88,6 +88,26 @@ CREATE TABLE tq_internal.foreign_dependency (
 CREATE INDEX foreign_dependency_unsettled ON tq_internal.foreign_dependency (required, all_resolved, from_run) WHERE NOT settled;
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.foreign_dependency', '');
 
+CREATE TABLE tq_internal.queue_history (
+	seconds smallint NOT NULL,
+	at timestamptz NOT NULL,
+	queue int NOT NULL,
+	created int NOT NULL,
+	claimed int NOT NULL,
+	retried int NOT NULL,
+	completed int NOT NULL,
+	failed int NOT NULL,
+	exception int NOT NULL,
+	expired_claims int NOT NULL,
+	blocked int,
+	delayed int,
+	pending int,
+	running int,
+	waited bytea,
+	ran bytea,
+	PRIMARY KEY (seconds, at, queue)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+
 ALTER TYPE tq.claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;

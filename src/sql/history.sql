@@ -1,0 +1,224 @@
+-- ---------------------------------------------------------------------------
+-- The history of queues
+--
+-- The step "history" of maintenance writes what has happened in each queue every ten
+-- seconds, sums that up by the minute and the hour, and deletes what is over.  Only the
+-- maintenance worker does (src/api/history_api.c says why), so it waits for no lock: the
+-- rows of tq_internal.queue_history have no other writer, but set_times_back(), which it
+-- calls itself.  A step that nothing happened in writes nothing.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq_internal.history_changes() RETURNS TABLE (queue int,
+	created int, claimed int, retried int, completed int, failed int, exception int, expired_claims int,
+	blocked int, delayed int, pending int, running int, waited bytea, ran bytea)
+	AS 'MODULE_PATHNAME', 'tq_history_changes' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.history_changes() IS 'what the counters of queues have gained since this process called it last; the first call of a process has no rows';
+
+CREATE FUNCTION tq_internal.exact_gauges(queue int) RETURNS int[]
+	AS 'MODULE_PATHNAME', 'tq_exact_gauges' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION tq_internal.exact_gauges(int) IS 'unscheduled, delayed, pending and running tasks of a queue by its counters; NULL if they are not exact';
+
+CREATE FUNCTION tq_internal.histogram_add(internal, bytea) RETURNS internal
+	AS 'MODULE_PATHNAME', 'tq_histogram_add' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.histogram_add(internal, bytea) IS 'adds a stored distribution to a sum';
+CREATE FUNCTION tq_internal.histogram_bytes(internal) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'tq_histogram_bytes' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.histogram_bytes(internal) IS 'a sum of distributions as it is stored';
+CREATE AGGREGATE tq_internal.histogram_sum(bytea) (
+	SFUNC = tq_internal.histogram_add, STYPE = internal, FINALFUNC = tq_internal.histogram_bytes);
+COMMENT ON AGGREGATE tq_internal.histogram_sum(bytea) IS 'sum of stored distributions; NULL: of none';
+CREATE FUNCTION tq_internal.histogram_part(histogram bytea, part float8) RETURNS interval
+	AS 'MODULE_PATHNAME', 'tq_histogram_part' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.histogram_part(bytea, float8) IS 'the duration that this part of a stored distribution does not exceed';
+
+-- What is summed up from finer rows lasts at least as long, and those until then.
+CREATE FUNCTION tq_internal.history_kept(seconds int) RETURNS interval LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	kept interval := current_setting('tq.history_seconds')::interval;
+BEGIN
+	IF kept = '0' THEN
+		RETURN kept;
+	END IF;
+	kept := greatest(kept, '2 minutes');
+	IF seconds >= 60 THEN
+		kept := greatest(kept, '2 hours', current_setting('tq.history_minutes')::interval);
+	END IF;
+	IF seconds >= 3600 THEN
+		kept := greatest(kept, current_setting('tq.history_hours')::interval);
+	END IF;
+	RETURN kept;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.history_kept(int) IS 'how long the history of queues is kept in steps of so many seconds: 10, 60 or 3600; 0: there is none';
+
+-- Rows of a step that has been summed up come no later: ten seconds are written before
+-- their minute, and minutes before their hour.
+CREATE FUNCTION tq_internal.sum_history(fine int, coarse int, ended timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	step interval := make_interval(secs => coarse);
+	first timestamptz := coalesce((SELECT max(h.at) + step FROM tq_internal.queue_history h WHERE h.seconds = coarse), '-infinity');
+	last timestamptz := date_bin(step, ended, 'epoch');
+	written bigint;
+BEGIN
+	INSERT INTO tq_internal.queue_history
+		SELECT coarse, s.at, s.queue, s.created, s.claimed, s.retried, s.completed, s.failed, s.exception, s.expired_claims,
+			s.gauges[2], s.gauges[3], s.gauges[4], s.gauges[5], s.waited, s.ran
+		FROM (SELECT date_bin(step, h.at, 'epoch') AS at, h.queue, least(sum(h.created), 2147483647) AS created, least(sum(h.claimed), 2147483647) AS claimed,
+				least(sum(h.retried), 2147483647) AS retried, least(sum(h.completed), 2147483647) AS completed, least(sum(h.failed), 2147483647) AS failed,
+				least(sum(h.exception), 2147483647) AS exception, least(sum(h.expired_claims), 2147483647) AS expired_claims,
+				max(ARRAY[extract(epoch FROM h.at)::bigint, h.blocked, h.delayed, h.pending, h.running]) FILTER (WHERE h.pending IS NOT NULL) AS gauges,
+				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
+			FROM tq_internal.queue_history h WHERE h.seconds = fine AND h.at >= first AND h.at < last GROUP BY 1, 2) AS s
+		ON CONFLICT DO NOTHING;
+	GET DIAGNOSTICS written = ROW_COUNT;
+	RETURN written;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.sum_history(int, int, timestamptz) IS 'sums the history of queues up to larger steps, of those that have ended; returns how many rows';
+
+CREATE FUNCTION tq_internal.write_history() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	ended timestamptz := date_bin('10 s', tq_internal.clock_now(), 'epoch');
+	ends_minute bool := ended = date_bin('1 min', ended, 'epoch');
+	is_kept bool := tq_internal.history_kept(10) > '0';
+	written bigint := 0;
+	size int;
+BEGIN
+	IF is_kept THEN
+		INSERT INTO tq_internal.queue_history SELECT 10, ended - interval '10 s', c.* FROM tq_internal.history_changes() c ON CONFLICT DO NOTHING;
+		GET DIAGNOSTICS written = ROW_COUNT;
+	END IF;
+	IF is_kept AND ends_minute THEN
+		written := written + tq_internal.sum_history(10, 60, ended) + tq_internal.sum_history(60, 3600, ended);
+	END IF;
+	FOREACH size IN ARRAY CASE WHEN ends_minute THEN '{10,60,3600}'::int[] ELSE '{}' END LOOP
+		DELETE FROM tq_internal.queue_history h WHERE h.seconds = size AND h.at < ended - tq_internal.history_kept(size);
+	END LOOP;
+	RETURN written;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.write_history() IS 'writes what has happened in queues in the last ten seconds, and what is summed up of it; deletes what is over; returns how many rows it has written';
+
+-- ---- readers ----
+
+CREATE FUNCTION tq_internal.history_queues(queue text) RETURNS int[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	name text := tq_internal.arg_queues(queue);
+	sees_all bool := has_table_privilege(tq_internal.caller(), 'tq_internal.all_queue_stats', 'SELECT');
+BEGIN
+	RETURN coalesce((SELECT array_agg(q.id) FROM tq_internal.queue q
+		WHERE (q.task_queue_id = name OR right(name, 1) = '*' AND starts_with(q.task_queue_id, left(name, -1)))
+			AND (sees_all OR tq_internal.has_scope('queue:pending-count:' || q.task_queue_id) AND tq_internal.has_scope('queue:claimed-count:' || q.task_queue_id)
+				AND tq_internal.has_scope('queue:get-task-queue:' || q.task_queue_id))), '{}');
+END
+$$;
+COMMENT ON FUNCTION tq_internal.history_queues(text) IS 'queues that an argument stands for, and that the caller sees in tq.queue_stats';
+
+-- By few queues the index is asked for each step of each, and else for all of a time.
+CREATE FUNCTION tq_internal.history_rows(step int, first timestamptz, last timestamptz, queues int[]) RETURNS SETOF tq_internal.queue_history LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	size int;
+	upto timestamptz;
+BEGIN
+	FOREACH size IN ARRAY '{3600,60,10}'::int[] LOOP
+		CONTINUE WHEN step % size <> 0;
+		upto := CASE WHEN size = 10 THEN last
+			ELSE least(last, (SELECT max(h.at) + make_interval(secs => size) FROM tq_internal.queue_history h WHERE h.seconds = size)) END;
+		CONTINUE WHEN upto <= first OR upto IS NULL;
+		IF cardinality(queues) <= 20 THEN
+			RETURN QUERY SELECT h.* FROM generate_series(first, upto - interval '1 us', make_interval(secs => size)) AS g (at)
+				JOIN tq_internal.queue_history h ON h.seconds = size AND h.at = g.at AND h.queue = ANY (queues);
+		ELSE
+			RETURN QUERY SELECT h.* FROM tq_internal.queue_history h WHERE h.seconds = size AND h.at >= first AND h.at < upto AND h.queue = ANY (queues);
+		END IF;
+		first := upto;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.history_rows(int, timestamptz, timestamptz, int[]) IS 'rows of the history of queues, in the largest steps that a step of so many seconds is made of, and in smaller ones where these are not summed up yet';
+
+CREATE FUNCTION tq_internal.bad_history(what text, detail text, hint text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE EXCEPTION '%', what USING ERRCODE = 'TQ400', DETAIL = detail, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.bad_history(text, text, text) IS 'raises TQ400';
+
+-- The step of a history: that which was given, but no finer than what is kept from
+-- the first time on; or one of these, so that there are at most 500.
+CREATE FUNCTION tq_internal.history_step(step interval, first timestamptz, last timestamptz, now timestamptz) RETURNS int LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	least_seconds int := CASE WHEN first >= now - tq_internal.history_kept(10) THEN 10 WHEN first >= now - tq_internal.history_kept(60) THEN 60 ELSE 3600 END;
+	seconds numeric := extract(epoch FROM step);
+BEGIN
+	IF step IS NULL THEN
+		RETURN (SELECT min(s) FROM unnest('{10,30,60,300,900,3600,10800,21600,43200,86400}'::int[]) AS s
+			WHERE s >= least_seconds AND (s = 86400 OR s * 500 >= extract(epoch FROM last - first)));
+	END IF;
+	IF extract(month FROM step) <> 0 OR extract(year FROM step) <> 0 OR seconds < 10 OR seconds % 10 <> 0 OR seconds > 31536000 THEN
+		PERFORM tq_internal.bad_history(format('invalid step of %s s', trim_scale(seconds)), 'A step is a multiple of 10 seconds, at most 365 days, without months.', 'Leave it out for a step that suits the times.');
+	END IF;
+	RETURN ceil(seconds / least_seconds) * least_seconds;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.history_step(interval, timestamptz, timestamptz, timestamptz) IS 'seconds of a step of the history of queues between these times';
+
+CREATE FUNCTION tq.queue_history(queue text DEFAULT '*', since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, step interval DEFAULT NULL)
+	RETURNS TABLE (task_queue_id text, at timestamptz, seconds int, created_per_s float8, claimed_per_s float8, completed_per_s float8, failed_per_s float8,
+		exception_per_s float8, retried_per_s float8, expired_claims_per_s float8, pending bigint, delayed bigint, blocked bigint, running bigint,
+		wait_p50 interval, wait_p95 interval, wait_p99 interval, run_p50 interval, run_p95 interval, run_p99 interval)
+	LANGUAGE tq_read AS $$
+DECLARE
+	now timestamptz := tq_internal.clock_now();
+	ended timestamptz := date_bin('10 s', now - interval '2 s', 'epoch');	-- the maintenance worker has written by then
+	queues int[];
+	last timestamptz;
+	first timestamptz;
+	stride interval;
+	steps bigint;
+BEGIN
+	PERFORM tq_internal.not_null(queue, 'queue');
+	queues := tq_internal.history_queues(queue);
+	last := least(coalesce(until, now), now);
+	first := coalesce(since, last - interval '1 hour');
+	IF NOT isfinite(since) THEN
+		PERFORM tq_internal.bad_history(format('invalid since "%s"', since), 'It is not finite.', 'Give a time, or leave it out for the last hour.');
+	ELSIF until < first OR NOT isfinite(until) THEN
+		PERFORM tq_internal.bad_history(format('invalid until "%s"', until), format('It is before since, %s, or not finite.', first), 'Give a later time, or leave it out for now.');
+	END IF;
+	stride := make_interval(secs => tq_internal.history_step(step, first, last, now));
+	first := date_bin(stride, first, 'epoch');
+	last := least(last, ended);
+	steps := ceil(extract(epoch FROM last - first) / extract(epoch FROM stride));
+	IF steps > 11000 OR steps * cardinality(queues) > 1000000 THEN
+		PERFORM tq_internal.bad_history('a history of too many rows', format('It would have %s steps of %s for each of %s queues; the limits are 11000 steps and 1000000 rows.', steps, stride, cardinality(queues)),
+			'Give a larger step, later times or fewer queues.');
+	END IF;
+	RETURN QUERY
+		WITH stored AS MATERIALIZED (
+			SELECT h.queue AS id, date_bin(stride, h.at, 'epoch') AS began, sum(h.created) AS created, sum(h.claimed) AS claimed, sum(h.completed) AS completed,
+				sum(h.failed) AS failed, sum(h.exception) AS exception, sum(h.retried) AS retried, sum(h.expired_claims) AS expired_claims,
+				max(ARRAY[extract(epoch FROM h.at)::bigint, h.blocked, h.delayed, h.pending, h.running]) FILTER (WHERE h.pending IS NOT NULL) AS gauges,
+				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
+			FROM tq_internal.history_rows(extract(epoch FROM stride)::int, first, last, queues) h GROUP BY 1, 2
+		), shown AS (	-- where nothing has happened since then, there is what there was
+			SELECT q.id, q.task_queue_id, NULL::bigint[] AS level FROM tq_internal.queue q WHERE q.id IN (SELECT s.id FROM stored s)
+			UNION ALL
+			SELECT i.id, i.task_queue_id, i.level
+			FROM (SELECT q.id, q.task_queue_id, 0 || tq_internal.exact_gauges(q.id)::bigint[] AS level FROM tq_internal.queue q
+				WHERE q.id = ANY (queues) AND last = ended AND q.id NOT IN (SELECT s.id FROM stored s)) AS i
+			WHERE 0 < ANY (i.level)
+		)
+		SELECT l.task_queue_id, l.at, l.length::int, coalesce(l.created / l.length, 0), coalesce(l.claimed / l.length, 0), coalesce(l.completed / l.length, 0),
+			coalesce(l.failed / l.length, 0), coalesce(l.exception / l.length, 0), coalesce(l.retried / l.length, 0), coalesce(l.expired_claims / l.length, 0),
+			l.level[4], l.level[3], l.level[2], l.level[5],
+			tq_internal.histogram_part(l.waited, 0.5), tq_internal.histogram_part(l.waited, 0.95), tq_internal.histogram_part(l.waited, 0.99),
+			tq_internal.histogram_part(l.ran, 0.5), tq_internal.histogram_part(l.ran, 0.95), tq_internal.histogram_part(l.ran, 0.99)
+		FROM (SELECT w.task_queue_id, g.at, extract(epoch FROM least(stride, last - g.at))::float8 AS length, s.*,
+				coalesce(w.level, max(s.gauges) OVER (PARTITION BY w.id ORDER BY g.at)) AS level
+			FROM shown w CROSS JOIN generate_series(first, last - interval '1 us', stride) AS g (at) LEFT JOIN stored s ON s.id = w.id AND s.began = g.at) AS l
+		ORDER BY 1, 2;
+END
+$$;
+COMMENT ON FUNCTION tq.queue_history(text, timestamptz, timestamptz, interval) IS
+	'what has happened in queues, a row for each step of each queue: rates, what there was at its end, and how long runs waited and took';
