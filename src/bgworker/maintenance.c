@@ -129,108 +129,121 @@ tq_count_pass(void)
  * Deletes what has expired: tasks, groups, artifacts, and the state of
  * queues and workers (doc/spec/taskcluster.md 8.4).
  *
- * A task that is resolved gets a timer at its expiry.  Messages are built from
- * the rows of their task, so these outlive the last message that is kept.
+ * A task gets a timer at its expiry when its deadline has passed, and a group
+ * when a task of it is deleted (task_table.c); timers name both by ids of one
+ * sequence.  Messages are built from the rows of their task.  So a task about
+ * which the log may have messages departs: what they contain is kept for them
+ * (departed_table.c), and the task is deleted like the others.
+ *
+ * Who else may be at the task in that moment?  Its current row is locked, or
+ * the task is skipped and looked at again soon; then it is read again.  So it
+ * goes only if it is resolved and has expired by what it is under the lock:
+ *	rerun, repair	came before, and the task stays: it is unresolved, or has a
+ *		later expires; or they wait for the lock, and find no task (TQ404);
+ *	claim	finds no run, as the task is resolved;
+ *	new dependent	holds the row in share mode, so that the task stays; or waits
+ *		and finds no task (TQ400).  It takes no lock only if the task does not
+ *		expire soon (dependency.c);
+ *	creation with the same id	waits at the unique index of task, and creates the
+ *		task when this transaction has committed; the departed one has no index
+ *		by that id;
+ *	join of its group	locks the row of the group, or prolongs it, so that the
+ *		group is skipped; one that comes later waits for the deletion, and is the
+ *		first of a new group, by any scheduler.
+ * A row that was skipped because of a transaction that is rolled back is left to
+ * the next pass over all groups, within the hour.
  */
 
-/* Tasks are deleted this long after they have expired. */
+/* Artifacts are deleted, and workers forgotten, this long after they expire. */
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
-/* The last message about a task comes no later than this after its deadline. */
-#define MESSAGE_SLACK_MS (60 * 1000)
+/* Messages about a task come no later than this after its last run: artifacts. */
+#define MESSAGE_SLACK_MS (30 * 60 * 1000)
 
-/* Inserts timers that look at these tasks again, delay_ms after they expire. */
+/*
+ * Inserts timers at which these resolved tasks expire.  Those of an hour share
+ * rows, so that tasks that are kept for years cost little; the session that
+ * takes a row inserts the exact ones.
+ */
 static void
-set_expiry(const TqTask *tasks, int n, int64 delay_ms)
+watch_expiry(const TqTask *tasks, int n, int64 early_ms)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-		entries[i] = (TqTimerEntry){tq_clock_add_ms(tasks[i].expires,
-													delay_ms + 1),
-									tasks[i].id};
-	tq_timers_insert(TQ_TIMER_EXPIRE, entries, n);
-}
-
-/* Inserts timers that delete these resolved tasks when they have expired. */
-static void
-watch_expiry(const TqTask *tasks, int n)
-{
-	set_expiry(tasks, n, EXPIRY_SLACK_MS);
+		entries[i] = (TqTimerEntry){tasks[i].expires, tasks[i].id};
+	tq_timers_insert_early(TQ_TIMER_EXPIRE, entries, n, early_ms);
 }
 
 /*
- * Inserts a timer that looks at a task again when its last message is no
- * longer kept, if publication is not late; at the latest after
- * tq.message_retention.  `unpublished` is the time from
- * tq_retention_published_before() to the end of the task.
+ * Locks up to tq.expire_batch of these tasks and reads them again; returns
+ * those that are resolved and have expired, and their last runs.  A task that
+ * another session has locked, or that is unresolved, is looked at again soon,
+ * and those beyond the batch at once.
  */
-static void
-maintenance_recheck(int64 task, TimestampTz unpublished, TimestampTz now)
+static TqTask *
+lock_expired(TqTask *tasks, int n, TqRun *runs, TimestampTz now, int *left)
 {
-	int64 ms = Min(unpublished / 1000,
-				   INT64CONST(1000) * tq_message_retention);
-
-	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, ms + 1), &task, 1);
-}
-
-/*
- * Deletes expired tasks, at most tq.expire_batch of them.  Tasks whose last
- * messages may still be needed, and tasks that another session has locked, are
- * looked at again later; the tasks beyond the batch at once.
- */
-static int
-delete_expired(const TqTask *tasks, int64 *ids, int n, TimestampTz now,
-			   bool *more)
-{
-	TimestampTz published = tq_retention_published_before(now);
-	int batch = Min(n, tq_expire_batch);
-	int nheld = 0;
-	int nagain = 0;
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	int64 *again = palloc(sizeof(int64) * Max(n, 1));
+	int batch = Min(n, tq_expire_batch);
+	int nlocked = 0;
+	int nagain = 0;
+	int found;
 
 	for (int i = 0; i < batch; i++)
 	{
-		TqRun run;
-
-		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
-		{
-			if (run.resolved < published)
-			{
-				tq_count_deleted(&tasks[i], &run);
-				ids[nheld++] = ids[i];
-			}
-			else
-				maintenance_recheck(ids[i], run.resolved - published, now);
-		}
+		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &runs[nlocked]) &&
+			tq_state_is_resolved(runs[nlocked].state))
+			ids[nlocked++] = tasks[i].id;
 		else
-			again[nagain++] = ids[i];
+			again[nagain++] = tasks[i].id;
 	}
 	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, TQ_AGAIN_MS), again,
 					nagain);
-	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
-	*more = *more || n > batch;
-	if (nheld == 0)
-		return 0;
-	tq_artifacts_delete_of_tasks(ids, nheld);
-	return tq_tasks_delete(ids, nheld);
+	for (int i = batch; i < n; i++)
+		again[i] = tasks[i].id;
+	tq_timer_insert(TQ_TIMER_EXPIRE, now, again + batch, n - batch);
+	tasks = tq_tasks_core(ids, nlocked, &found);
+	*left = 0;
+	for (int i = 0; i < found; i++)
+	{
+		if (tasks[i].expires > now)
+		{
+			watch_expiry(&tasks[i], 1, 0);
+			continue;
+		}
+		runs[*left] = runs[i];
+		tasks[(*left)++] = tasks[i];
+	}
+	return tasks;
 }
 
-/*
- * Returns the time before which a task must have expired to be deleted.  That
- * is half an hour ago, or earlier: before the oldest messages that are kept,
- * because messages are built from the rows of their task.
- */
-static TimestampTz
-expired_before(TimestampTz now)
+/* Deletes expired tasks; those about which the log may have messages depart. */
+static int
+delete_expired(TqTask *tasks, int n, TimestampTz now)
 {
-	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
-	TimestampTz oldest = tq_tick_oldest();
+	TimestampTz forgotten = tq_retention_forgotten_before(now);
+	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64 *departing = palloc(sizeof(int64) * Max(n, 1));
+	int ndeparting = 0;
 
-	if (oldest == 0)
-		return before;
-	oldest = Max(oldest, tq_retention_kept_since(now));
-	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
+	tasks = lock_expired(tasks, n, runs, now, &n);
+	for (int i = 0; i < n; i++)
+	{
+		TimestampTz last = Max(tasks[i].deadline, runs[i].resolved);
+
+		tq_count_deleted(&tasks[i], &runs[i]);
+		ids[i] = tasks[i].id;
+		if (tq_clock_add_ms(last, MESSAGE_SLACK_MS) >= forgotten)
+			departing[ndeparting++] = ids[i];
+	}
+	if (n == 0)
+		return 0;
+	tq_departed_insert(departing, ndeparting, now);
+	tq_artifacts_delete_of_tasks(ids, n);
+	return tq_tasks_delete(ids, n);
 }
 
 /*
@@ -248,35 +261,47 @@ expires_later(const TqTask *task, TimestampTz now)
 	return true;
 }
 
+/* Deletes those of the ids that are expired groups, by what is no task. */
+static int
+expire_groups(const TqWork *work, const TqTask *tasks, int n)
+{
+	int64 *others = palloc(sizeof(int64) * Max(work->n, 1));
+	int count = 0;
+
+	for (int i = 0; i < work->n; i++)
+	{
+		int at = i - count;
+
+		if (at >= n || tasks[at].id != work->tasks[i])
+			others[count++] = work->tasks[i];
+	}
+	return tq_groups_delete_these(work->now, others, count);
+}
+
 /*
- * Deletes those of the tasks that have expired long enough ago.  The others
- * are looked at again when they have.
+ * Deletes those of the tasks and groups that have expired.  The other tasks are
+ * looked at again when they have.
  */
 static int64
 expire_tasks(const TqWork *work)
 {
-	TimestampTz before = expired_before(work->now);
-	int64 *expired = palloc(sizeof(int64) * Max(work->n, 1));
 	int nexpired = 0;
 	int nkept = 0;
 	int n;
 	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
 	TqTask *kept = palloc(sizeof(TqTask) * Max(n, 1));
+	int64 deleted = expire_groups(work, tasks, n);
 
 	for (int i = 0; i < n; i++)
 	{
-		if (tasks[i].expires >= before)
-		{
+		if (tasks[i].expires > work->now)
 			kept[nkept++] = tasks[i];
-			continue;
-		}
-		if (expires_later(&tasks[i], work->now))
-			continue;
-		expired[nexpired] = tasks[i].id;
-		tasks[nexpired++] = tasks[i];
+		else if (!expires_later(&tasks[i], work->now))
+			tasks[nexpired++] = tasks[i];
 	}
-	set_expiry(kept, nkept, (work->now - before) / 1000);
-	return delete_expired(tasks, expired, nexpired, work->now, work->more);
+	watch_expiry(kept, nkept, 0);
+	*work->more = *work->more || nexpired > tq_expire_batch;
+	return deleted + delete_expired(tasks, nexpired, work->now);
 }
 
 /*
@@ -292,7 +317,7 @@ sweep_expired(TimestampTz now)
 	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
 		before >= last)
 		return;
-	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
+	while (tq_groups_delete(now, tq_expire_batch) == tq_expire_batch)
 		CHECK_FOR_INTERRUPTS();
 	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
 		   tq_expire_batch)
@@ -342,10 +367,10 @@ pass_deadlines(const TqWork *work)
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	leave_to_timers(&locked, work->now);
-	watch_expiry(locked.resolved, locked.nresolved);
+	watch_expiry(locked.resolved, locked.nresolved, TQ_HOUR_MS);
 	ended = tq_transitions_end(&locked, TQ_EVENT_DEADLINE, TQ_TIMER_DEADLINE,
 							   work->now);
-	watch_expiry(locked.tasks, locked.n);
+	watch_expiry(locked.tasks, locked.n, TQ_HOUR_MS);
 	return ended;
 }
 

@@ -1,7 +1,8 @@
 /*
  * sweep_pass.c
  *	  Passes over all tasks that delete those whose retention is over, old dead
- *	  letters and old rows of the audit trail (doc/spec/taskcluster.md 8.4).
+ *	  letters, old rows of the audit trail, and what was kept of departed tasks
+ *	  for messages (doc/spec/taskcluster.md 8.4).
  *
  * A pass reads tasks from the lowest id up to those that are too young, a batch
  * in each transaction.  The maintenance worker begins the next pass after a
@@ -72,13 +73,13 @@ typedef struct OldRows
 {
 	const char *what;
 	int (*delete)(TimestampTz before, int max);
-	const int *retention; /* s */
+	const int *retention; /* s; NULL: as long as messages are kept */
 } OldRows;
 
-static const OldRows old_rows[] = {{"dead letters", tq_dead_letters_delete,
-									&tq_retain_dead_letters},
-								   {"rows of the audit trail", tq_audit_delete,
-									&tq_audit_retention}};
+static const OldRows old_rows[] =
+	{{"dead letters", tq_dead_letters_delete, &tq_retain_dead_letters},
+	 {"rows of the audit trail", tq_audit_delete, &tq_audit_retention},
+	 {"departed tasks", tq_departed_delete, NULL}};
 
 /* A batch of such rows. */
 typedef struct OldBatch
@@ -104,8 +105,10 @@ static int
 take_old(const OldRows *rows, bool bisect, TimestampTz now)
 {
 	OldBatch batch = {rows,
-					  tq_clock_add_ms(now,
-									  INT64CONST(-1000) * *rows->retention),
+					  rows->retention == NULL
+						  ? tq_retention_forgotten_before(now)
+						  : tq_clock_add_ms(now, INT64CONST(-1000) *
+													 *rows->retention),
 					  0};
 	ErrorData *error = NULL;
 

@@ -201,7 +201,7 @@ extern int tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
 /* ---- retention.c: changes and empties the segments of the log ---- */
 
 extern int64 tq_retention_pass(TimestampTz now);
-extern TimestampTz tq_retention_kept_since(TimestampTz now);
 extern TimestampTz tq_retention_published_before(TimestampTz now);
+extern TimestampTz tq_retention_forgotten_before(TimestampTz now);
 
 #endif /* TQ_EVENTS_H */

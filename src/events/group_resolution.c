@@ -331,8 +331,8 @@ add_resolved(TqOutboxBatch *batch, const TqGroup *group, int64 task)
 static int
 compare_member(const void *a, const void *b)
 {
-	return tq_slug_compare(&((const TqNamedTask *) a)->group_slug,
-						   &((const TqNamedTask *) b)->group_slug);
+	return tq_slug_compare(&((const TqMessageTask *) a)->named.group_slug,
+						   &((const TqMessageTask *) b)->named.group_slug);
 }
 
 static int
@@ -346,12 +346,13 @@ compare_groups(const void *a, const void *b)
  * Appends task-group-resolved for those groups of these tasks in which every
  * task has been resolved.  The transactions that resolved the tasks have
  * committed.  The last two tasks of a group cannot both be missed, because the
- * check for the one that is published later sees both commits.
+ * check for the one that is published later sees both commits.  A task that has
+ * departed meanwhile was resolved before.
  */
 void
 tq_group_resolution_append(const int64 *tasks, int n)
 {
-	TqNamedTask *members = tq_tasks_by_id(tasks, n, &n);
+	TqMessageTask *members = tq_tasks_for_messages(tasks, n, &n);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	TqSlug *resolved = palloc(sizeof(TqSlug) * Max(n, 1));
 	TqOutboxBatch batch = {0};
@@ -361,16 +362,16 @@ tq_group_resolution_append(const int64 *tasks, int n)
 	int found;
 	int64 *callbacks;
 
-	qsort(members, n, sizeof(TqNamedTask), compare_member);
+	qsort(members, n, sizeof(TqMessageTask), compare_member);
 	for (int i = 0; i < n; i++)
 	{
 		if (i == 0 || compare_member(&members[i - 1], &members[i]) != 0)
-			slugs[ngroups++] = members[i].group_slug;
+			slugs[ngroups++] = members[i].named.group_slug;
 	}
 	groups = tq_groups_by_slug(slugs, ngroups, &ngroups);
 	for (int i = 0; i < n; i++)
 	{
-		TqGroup key = {.task_group_id = members[i].group_slug};
+		TqGroup key = {.task_group_id = members[i].named.group_slug};
 		TqGroup *group;
 
 		if (i > 0 && compare_member(&members[i - 1], &members[i]) == 0)
@@ -379,8 +380,8 @@ tq_group_resolution_append(const int64 *tasks, int n)
 						compare_groups);
 		if (group != NULL && !group_resolution_is_resolved(group))
 			continue;
-		add_resolved(&batch, group, members[i].task.id);
-		resolved[nresolved++] = members[i].group_slug;
+		add_resolved(&batch, group, members[i].named.task.id);
+		resolved[nresolved++] = members[i].named.group_slug;
 	}
 	tq_outbox_append(&batch);
 	/*

@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "lib/qunique.h"
 #include "utils/json.h"
 #include "utils/memutils.h"
 
@@ -50,6 +51,16 @@ compare_task(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int
+compare_run(const void *a, const void *b)
+{
+	const TqRun *x = &((const TqHistoryRun *) a)->run;
+	const TqRun *y = &((const TqHistoryRun *) b)->run;
+
+	return x->task != y->task ? (x->task < y->task ? -1 : 1)
+							  : x->run_id - y->run_id;
+}
+
 /* Sorts ids and removes duplicates; returns how many are left. */
 static int
 each_once(int64 *ids, int n)
@@ -67,7 +78,8 @@ each_once(int64 *ids, int n)
 
 /*
  * Reads the tasks that these messages are about, and the runs of those of
- * which a message shows one.
+ * which a message shows one.  A task that departs meanwhile may show its runs
+ * twice.
  */
 void
 tq_message_source(const TqMessage *messages, int n, TqSource *source)
@@ -76,6 +88,7 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 	int64 *ran = palloc(sizeof(int64) * Max(n, 1));
 	int count = 0;
 	int nran = 0;
+	TqHistoryRun *departed;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -89,8 +102,20 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 	source->tasks = tq_tasks_for_messages(ids, count, &source->ntasks);
 	source->runs = NULL;
 	source->nruns = 0;
-	if (nran > 0)
-		source->runs = tq_runs_history(ran, nran, false, &source->nruns);
+	if (nran == 0)
+		return;
+	source->runs = tq_runs_history(ran, nran, false, &source->nruns);
+	departed = tq_departed_runs(ran, nran, &count);
+	if (count == 0)
+		return;
+	source->runs = repalloc_huge(source->runs, sizeof(TqHistoryRun) *
+												   (source->nruns + count));
+	memcpy(&source->runs[source->nruns], departed,
+		   sizeof(TqHistoryRun) * count);
+	source->nruns += count;
+	qsort(source->runs, source->nruns, sizeof(TqHistoryRun), compare_run);
+	source->nruns = (int) qunique(source->runs, source->nruns,
+								  sizeof(TqHistoryRun), compare_run);
 }
 
 static bool

@@ -40,8 +40,8 @@ minus_seconds(TimestampTz t, int seconds)
 }
 
 /* Returns the time from which on messages must be kept. */
-TimestampTz
-tq_retention_kept_since(TimestampTz now)
+static TimestampTz
+retention_kept_since(TimestampTz now)
 {
 	TimestampTz since = minus_seconds(now, tq_message_retention);
 	TimestampTz slowest = tq_subscription_slowest();
@@ -61,7 +61,7 @@ tq_retention_kept_since(TimestampTz now)
 TimestampTz
 tq_retention_published_before(TimestampTz now)
 {
-	TimestampTz since = tq_retention_kept_since(now);
+	TimestampTz since = retention_kept_since(now);
 	TqTick last;
 
 	if (tq_publisher_is_in_block())
@@ -70,6 +70,27 @@ tq_retention_published_before(TimestampTz now)
 	if (tq_message_is_unpublished(last.upto))
 		since = Min(since, tq_tick_last_whole());
 	return since;
+}
+
+/* Messages about a task are published within this time, if that is not late. */
+#define PUBLISH_SLACK_MS (60 * 1000)
+
+/*
+ * Returns a time before which no message was written that is kept, so that
+ * nothing is needed of a task that was deleted or departed before.
+ */
+TimestampTz
+tq_retention_forgotten_before(TimestampTz now)
+{
+	TimestampTz published = tq_retention_published_before(now);
+	TimestampTz oldest = tq_tick_oldest();
+	TqTick last;
+
+	tq_tick_last(&last);
+	if (oldest == 0)
+		return tq_message_is_unpublished(last.upto) ? published : DT_NOEND;
+	oldest = Max(oldest, retention_kept_since(now));
+	return Min(published, tq_clock_add_ms(oldest, -PUBLISH_SLACK_MS));
 }
 
 /*
@@ -222,7 +243,7 @@ tq_retention_pass(TimestampTz now)
 		locked = true;
 		current = tq_segment_current(&since);
 	}
-	kept_since = tq_retention_kept_since(now);
+	kept_since = retention_kept_since(now);
 	for (int segment = 0; segment < TQ_SEGMENTS; segment++)
 	{
 		if (segment != current)

@@ -159,8 +159,11 @@ compare_externals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Longest time, in ms, that a transaction which creates tasks should take. */
+#define CREATE_MS (INT64CONST(500) * tq_message_retention)
+
 /*
- * Returns whether a task was completed so recently that maintenance does not
+ * Returns whether a task was completed so recently that retention does not
  * delete it before this transaction ends: it keeps tasks for at least
  * tq.message_retention.
  */
@@ -168,9 +171,15 @@ static bool
 is_just_completed(const TqRun *run)
 {
 	return run->state == TQ_STATE_COMPLETED &&
-		   run->resolved >
-			   tq_clock_add_ms(tq_clock_now(),
-							   INT64CONST(-500) * tq_message_retention);
+		   run->resolved > tq_clock_add_ms(tq_clock_now(), -CREATE_MS);
+}
+
+/* Returns whether a task may expire before this transaction ends. */
+static bool
+expires_soon(TimestampTz expires)
+{
+	return !TIMESTAMP_IS_NOEND(expires) &&
+		   expires <= tq_clock_add_ms(tq_clock_now(), CREATE_MS);
 }
 
 /*
@@ -237,6 +246,7 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 	int ndependencies = 0;
 	int64 *ids;
 	TqTaskLock *locks;
+	bool is_kept = true;
 
 	for (int i = 0; i < n; i++)
 		ndependencies += tasks[i].ndependencies;
@@ -250,15 +260,18 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 		lock_with_others(in_order, found, others, nothers);
 	/*
 	 * Lock each required task in the row that holds its location.  A task
-	 * that has just been completed needs no lock: a new task may count it as
-	 * met whatever happens to it afterwards.  The lock on others makes a sweep
-	 * skip them (sweep.c), and a rerun wait.
+	 * that has just been completed, and does not expire soon, needs no lock: a
+	 * new task may count it as met whatever happens to it afterwards.  The
+	 * lock on others makes a sweep skip them (sweep.c), and a rerun wait.
 	 */
 	ids = palloc(sizeof(int64) * Max(found, 1));
 	for (int i = 0; i < found; i++)
+	{
 		ids[i] = in_order[i]->id;
-	locks = tq_task_lock_wait(ids, found, TQ_LOCK_SHARE, is_just_completed,
-							  false);
+		is_kept = is_kept && !expires_soon(in_order[i]->expires);
+	}
+	locks = tq_task_lock_wait(ids, found, TQ_LOCK_SHARE,
+							  is_kept ? is_just_completed : NULL, false);
 	for (int i = 0; i < found; i++)
 	{
 		in_order[i]->run = locks[i].run;

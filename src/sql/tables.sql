@@ -123,6 +123,27 @@ COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, exc
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
 CREATE INDEX task_dependent ON tq_internal.task (id) WHERE dependencies IS NOT NULL;	-- for a list of them
 
+-- Only messages find what is here: the task and its other rows are deleted.
+CREATE TABLE tq_internal.departed (
+	id bigint PRIMARY KEY,			-- of the task, by which messages name it
+	since timestamptz NOT NULL,
+	created timestamptz NOT NULL,
+	deadline timestamptz NOT NULL,
+	effective_deadline timestamptz NOT NULL,
+	expires timestamptz NOT NULL,
+	queue int NOT NULL,
+	priority smallint NOT NULL,
+	retries smallint NOT NULL,
+	task_id tq.slugid NOT NULL,
+	task_group_id tq.slugid NOT NULL,
+	scheduler_id text,				-- NULL, as in the next: as in task
+	project_id text,
+	routes text[],
+	tags jsonb
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE tq_internal.departed IS 'tasks that have expired, as the messages about them that are kept need them; src/storage/departed_table.c';
+CREATE INDEX departed_since ON tq_internal.departed (since);
+
 CREATE TABLE tq_internal.unscheduled (
 	task bigint PRIMARY KEY,
 	unmet int NOT NULL,				-- unmet dependencies; or rows of tq_internal.dependency_counter that count some
@@ -203,6 +224,10 @@ CREATE TABLE tq_internal.run (
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
+
+CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id))
+	WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE tq_internal.departed_run IS 'runs of departed tasks';
 
 -- Most runs have no row here, and their rows in other tables stay narrow.  It is
 -- written under the lock of the row of the run in pending, delayed or run.
@@ -606,11 +631,13 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.worker', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_group', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.policy', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.unscheduled', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency_counter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.pending', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.delayed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.run', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed_run', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.run_detail', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.failure', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency', '');

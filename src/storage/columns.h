@@ -75,6 +75,25 @@
 	X(t, dependencies, own, dependencies)                                     \
 	TQ_TASK_LARGE(X, t)
 
+#define TQ_DEPARTED_TASK(X, t)                                                \
+	X(t, created, time, named.task.created)                                   \
+	X(t, deadline, time, named.task.defined_deadline)                         \
+	X(t, effective_deadline, time, named.task.deadline)                       \
+	X(t, expires, time, named.task.expires)                                   \
+	X(t, queue, int32, named.task.queue)                                      \
+	X(t, priority, int16, named.task.priority)                                \
+	X(t, retries, int16, named.task.retries)                                  \
+	X(t, task_id, slug, named.task.task_id)                                   \
+	X(t, task_group_id, slug, named.group_slug)                               \
+	X(t, scheduler_id, scheduler, named.scheduler_id)
+#define TQ_DEPARTED_COLUMNS(X, t)                                             \
+	X(t, id, own, )                                                           \
+	X(t, since, own, )                                                        \
+	TQ_DEPARTED_TASK(X, t)                                                    \
+	X(t, project_id, own, )                                                   \
+	X(t, routes, own, )                                                       \
+	X(t, tags, own, )
+
 #define TQ_RUN_COLUMNS(X, t)                                                  \
 	X(t, task, int64, task)                                                   \
 	X(t, scheduled, time, scheduled)                                          \

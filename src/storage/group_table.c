@@ -188,11 +188,18 @@ static TqStatement ended = TQ_STATEMENT(
 	" WHERE r.reason_resolved::int4 = ANY ($3) ORDER BY m.id",
 	INT8OID, TQ_SLUGID, INT4ARRAYOID);
 
-static TqStatement delete_groups = TQ_STATEMENT(
-	"WITH old AS MATERIALIZED (SELECT g.id FROM tq_internal.task_group g WHERE g.expires < $1"
-	" AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq_internal.task_group g USING old WHERE g.id = old.id RETURNING g.queue::bigint",
-	TIMESTAMPTZOID, INT4OID);
+#define DELETE_GROUPS(which)                                                                    \
+	"WITH old AS MATERIALIZED (SELECT g.id FROM tq_internal.task_group g WHERE g.expires <= $1" \
+	" AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.group_id = g.id)" which            \
+	" FOR UPDATE SKIP LOCKED)"                                                                  \
+	" DELETE FROM tq_internal.task_group g USING old WHERE g.id = old.id RETURNING g.queue::bigint"
+
+static TqStatement delete_groups = TQ_STATEMENT(DELETE_GROUPS(" LIMIT $2"),
+												TIMESTAMPTZOID, INT4OID);
+
+static TqStatement delete_these_groups =
+	TQ_STATEMENT(DELETE_GROUPS(" AND g.id = ANY ($2)"), TIMESTAMPTZOID,
+				 INT8ARRAYOID);
 
 /* ---- locks ---- */
 
@@ -660,8 +667,8 @@ tq_task_block(int64 task, TqBlock *block)
 }
 
 /*
- * Deletes up to `max` groups that have expired and have no task left, skipping
- * locked rows; returns their number.
+ * Deletes up to `max` groups that have expired by then and have no task left,
+ * skipping locked rows; returns their number.
  */
 int
 tq_groups_delete(TimestampTz before, int max)
@@ -669,6 +676,17 @@ tq_groups_delete(TimestampTz before, int max)
 	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
 	return tq_count_changed_rows(TQ_QUEUE_GROUPS, -1, &delete_groups, values);
+}
+
+/* The same for those of these ids that are groups. */
+int
+tq_groups_delete_these(TimestampTz before, const int64 *ids, int n)
+{
+	Datum values[2] = {TimestampTzGetDatum(before), tq_array_int64(ids, n)};
+
+	return n == 0 ? 0
+				  : tq_count_changed_rows(TQ_QUEUE_GROUPS, -1,
+										  &delete_these_groups, values);
 }
 
 /* ---- callbacks ---- */

@@ -127,6 +127,7 @@ static TqStatement retire_workers = RETIRE("worker");
 static TqStatement remove_workers = REMOVE("worker");
 static TqStatement used_workers = TQ_STATEMENT(
 	"SELECT DISTINCT worker::bigint FROM tq_internal.run_detail"
+	" UNION ALL SELECT DISTINCT worker FROM tq_internal.departed_run WHERE worker IS NOT NULL"
 	" UNION ALL SELECT DISTINCT worker FROM tq_internal.message WHERE worker IS NOT NULL",
 	InvalidOid);
 
@@ -140,6 +141,7 @@ static TqStatement used_queues = TQ_STATEMENT(
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.dead_letter"
 	" UNION ALL SELECT queue FROM tq_internal.queue_settings"
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.task_group"
+	" UNION ALL SELECT DISTINCT queue FROM tq_internal.departed"
 	" UNION ALL SELECT DISTINCT queue FROM tq_internal.foreign_dependency",
 	InvalidOid);
 

@@ -71,7 +71,7 @@ static TqStatement replace_task = TQ_STATEMENT(
 	INT8OID, JSONBOID, INT8OID);
 
 static TqStatement delete_tasks = TQ_STATEMENT(
-	"WITH gone AS (DELETE FROM tq_internal.task WHERE id = ANY ($1) RETURNING id, dependencies),"
+	"WITH gone AS (DELETE FROM tq_internal.task WHERE id = ANY ($1) RETURNING id, group_id, task_id, dependencies),"
 	" r AS (DELETE FROM tq_internal.run WHERE task = ANY ($1)),"
 	" b AS (DELETE FROM tq_internal.run_detail WHERE task = ANY ($1)),"
 	" d AS (DELETE FROM tq_internal.delayed WHERE task = ANY ($1)),"
@@ -85,6 +85,9 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" s AS (INSERT INTO tq_internal.timer (due, kind, tasks) SELECT tq_internal.clock_now(), 9, array_agg(x.task)" /* TQ_TIMER_SETTLE */
 	" FROM unnest($1) AS x (task) WHERE EXISTS (SELECT FROM tq_internal.foreign_dependency f WHERE f.required = x.task)"
 	" HAVING count(*) > 0),"
+	" o AS (INSERT INTO tq_internal.timer (due, kind, tasks) SELECT y.expires, 2, array_agg(y.id)" /* TQ_TIMER_EXPIRE */
+	" FROM (SELECT p.id, p.expires FROM (SELECT DISTINCT group_id FROM gone) AS v JOIN tq_internal.task_group p ON p.id = v.group_id"
+	" UNION SELECT p.id, p.expires FROM gone JOIN tq_internal.task_group p ON p.task_group_id = gone.task_id) AS y GROUP BY y.expires),"
 	" e AS (DELETE FROM tq_internal.dependency WHERE required = ANY ($1)),"
 	" x AS (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
@@ -382,15 +385,54 @@ tq_definitions_by_id(const int64 *ids, int n, int *found)
 	return read_by_id(ids, n, &extent_definition, found);
 }
 
+static int
+compare_message_tasks(const void *a, const void *b)
+{
+	int64 x = ((const TqMessageTask *) a)->named.task.id;
+	int64 y = ((const TqMessageTask *) b)->named.task.id;
+
+	return x < y ? -1 : x > y;
+}
+
 /*
- * Returns these tasks in the order of ids[], with what their messages contain.
- * Tags are left as they are stored, so that a thousand tasks with large tags
- * fit into memory.
+ * Adds those of the tasks ids[] that are not among these and have departed;
+ * there is room for all.
+ */
+static void
+add_departed(TqMessageTask *tasks, const int64 *ids, int n, int *found)
+{
+	int64 *missing = palloc(sizeof(int64) * Max(n, 1));
+	int nmissing = 0;
+	int more;
+	TqMessageTask *departed;
+
+	for (int i = 0; i < n; i++)
+	{
+		int at = i - nmissing;
+
+		if (at >= *found || tasks[at].named.task.id != ids[i])
+			missing[nmissing++] = ids[i];
+	}
+	departed = tq_departed_tasks(missing, nmissing, &more);
+	if (more > 0)
+		memcpy(&tasks[*found], departed, sizeof(TqMessageTask) * more);
+	*found += more;
+	qsort(tasks, *found, sizeof(TqMessageTask), compare_message_tasks);
+}
+
+/*
+ * Returns these tasks, which are sorted by id, with what their messages
+ * contain, also those that have departed.  Tags are left as they are stored, so
+ * that a thousand tasks with large tags fit into memory.
  */
 TqMessageTask *
 tq_tasks_for_messages(const int64 *ids, int n, int *found)
 {
-	return read_by_id(ids, n, &extent_message, found);
+	TqMessageTask *tasks = read_by_id(ids, n, &extent_message, found);
+
+	if (*found < n)
+		add_departed(tasks, ids, n, found);
+	return tasks;
 }
 
 /* Reads a task by task_id; returns false if there is none. */

@@ -388,6 +388,13 @@ extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 								 TqLockedTasks *locked);
 
+/* ---- departed_table.c: what messages contain of tasks that have expired ---- */
+
+extern void tq_departed_insert(const int64 *ids, int n, TimestampTz now);
+extern TqMessageTask *tq_departed_tasks(const int64 *ids, int n, int *found);
+extern TqHistoryRun *tq_departed_runs(const int64 *ids, int n, int *found);
+extern int tq_departed_delete(TimestampTz before, int max);
+
 /* ---- pending_table.c: pending and delayed runs ---- */
 
 /* visible_at of a run that waits for a gate (lifecycle/gate.c) */
@@ -714,6 +721,7 @@ extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,
 extern int64 tq_group_size(const TqGroup *group);
 extern bool tq_group_is_large(const TqGroup *group, int tasks);
 extern int tq_groups_delete(TimestampTz before, int max);
+extern int tq_groups_delete_these(TimestampTz before, const int64 *ids, int n);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
 extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,

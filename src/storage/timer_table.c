@@ -126,19 +126,6 @@ timer_compare_entries(const void *a, const void *b)
 }
 
 /*
- * Returns whether tasks that are due at these times share a row.  Tasks that
- * expire in the same hour do, so that tasks that are kept for years cost
- * little.
- */
-static bool
-share_row(TqTimer kind, TimestampTz a, TimestampTz b)
-{
-	int64 span = kind == TQ_TIMER_EXPIRE ? USECS_PER_HOUR : 1;
-
-	return a / span == b / span;
-}
-
-/*
  * Inserts timers for these tasks, and sorts the entries by time.  A row has
  * tasks that are due at the same time, or at most early_us later than the first
  * of them, which is then when the row is due.  What is never due has no timer.
@@ -163,10 +150,9 @@ timer_insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 			due = entries[i].due;
 		ids[nids++] = entries[i].task;
 		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
-			(entries[i + 1].due <= due + early_us ||
-			 share_row(kind, entries[i + 1].due, entries[i].due)))
+			entries[i + 1].due <= due + early_us)
 			continue;
-		put_timer(table, kind, early_us > 0 ? due : entries[i].due, ids, nids);
+		put_timer(table, kind, due, ids, nids);
 		nids = 0;
 	}
 	tq_table_close(table);
@@ -174,7 +160,7 @@ timer_insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 
 /*
  * Inserts timers, and sorts the entries by time; tasks that are due at the
- * same time share rows, which are due at the latest of their times.
+ * same time share rows.
  */
 void
 tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)

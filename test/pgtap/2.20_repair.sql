@@ -69,7 +69,7 @@ SELECT is(pg_temp.pass(), '', '2.4 the deadlines have moved');
 SELECT is(pg_temp.states('d', 'dp', 'dr', 'du'), 'pending pending running pending', '2.4 and none was handled');
 SELECT is(pg_temp.pass('42 minutes'), 'deadline 4', '2.4 the new deadlines are');
 SELECT is(pg_temp.look('d'), 'exception 5: scheduled>failed/failed rerun>exception/deadline-exceeded', '2.4 the run ends');
-SELECT pg_temp.pass('70 minutes');
+SELECT pg_temp.pass('50 minutes');
 SELECT is(pg_temp.state('d'), 'exception', '2.4 it is kept until the new expiry');
 SELECT pg_temp.pass('3 hours');
 SELECT pg_temp.refused($$SELECT tq.status(pg_temp.id('d'))$$, 'TQ404', '2.4 and deleted then');

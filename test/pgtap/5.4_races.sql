@@ -27,7 +27,7 @@ SELECT pg_temp.running('b', '{"$deadline": "3 hours"}');
 SET tq.clock_offset = '20 minutes 30 seconds';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, '5.4 reclaim after takenUntil, before upkeep()');
 SELECT is(pg_temp.pass(), '', '5.4 then the claim does not expire');
-SELECT is(pg_temp.pass('41 minutes'), 'deadline 1 claim-expired 1', '5.4 the claim expires (and the other task has met its deadline)');
+SELECT is(pg_temp.pass('41 minutes'), 'deadline 1 claim-expired 1 expired 1', '5.4 the claim expires (and the other task has met its deadline, and expired)');
 SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, 'TQ409', '5.4 then reclaim conflicts');
 SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('b'), 0)$$, 'TQ409', '5.4 and report too');
 SELECT is(pg_temp.take('b', 'w1'), 1, '5.4 the same worker claims the retry');

@@ -26,7 +26,7 @@ use warnings;
 use List::Util qw(max min);
 
 use Client;
-use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS MAX_RUNS shared_queues round_start array_literal policy_fault policy_of
+use Plan qw(SKEW_MS EXPIRY_MS MAX_RUNS shared_queues round_start array_literal policy_fault policy_of
   is_tolerated is_fatal is_dead outcome_of is_loose);
 use Status qw(parse_status status_faults rank_of run_final extends is_retry is_delayed pending_until
   %worker_reasons);
@@ -144,7 +144,7 @@ sub existence
 		next if $self->{frozen}{$id};
 		my $d       = $self->def_of($id);
 		my $there   = exists $self->{now}{$id};
-		my $expired = $d && expires($d) < $self->{start} - SLACK_MS - ($there ? EXPIRY_MS : 0);
+		my $expired = $d && expires($d) < $self->{start} - ($there ? EXPIRY_MS : 0);
 		$self->fault("$id exists, but no creation of it was committed", $id) if $there && !$d;
 		$self->fault("$id has not expired", $id) if $there && $expired;
 		$self->fault("$id is lost",         $id) if !$there && $d && !$expired;
@@ -1036,7 +1036,7 @@ sub groups
 		my $t = $self->{frozen}{$id};
 		my $gid = $t->{def}{group} or next;
 		$self->count_task($count{$gid}, $id, $t->{status}) if $count{$gid};
-		$self->{vague}{$gid} = 1 if expires($t->{def}) < $self->{start} - SLACK_MS;
+		$self->{vague}{$gid} = 1 if expires($t->{def}) < $self->{start};
 	}
 	$self->{sealed}{ $_->{group} } = 1 for grep { $_->{k} eq 'seal' && $_->{kept} } @{ $self->{records} };
 	for my $gid (grep { !$self->{vague}{$_} } sort keys %count)
@@ -1173,7 +1173,7 @@ sub remember
 		$self->{seen}{ $t->{status}{runs}[-1]{reasonResolved} }++;
 		$self->{frozen}{$id} = delete $self->{tasks}{$id};
 	}
-	my $limit = $self->{start} - SLACK_MS;
+	my $limit = $self->{start};
 	for my $id (keys %{ $self->{frozen} })
 	{
 		next if expires($self->{frozen}{$id}{def}) >= $limit;
@@ -1188,7 +1188,7 @@ sub remember
 sub total
 {
 	my ($self) = @_;
-	my $limit = $self->{start} - SLACK_MS;
+	my $limit = $self->{start};
 	@{ $self->{old} } = grep { $_ >= $limit - EXPIRY_MS } @{ $self->{old} };
 	my $n = keys(%{ $self->{tasks} }) + keys(%{ $self->{frozen} });
 	return ($n, $n + @{ $self->{old} });

@@ -23,7 +23,7 @@ use Time::HiRes qw(time);
 
 use Duel;
 use Model;
-use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS is_given may_give shared_queues slug_of shared_task shared_id
+use Plan qw(ROUND_MS EXPIRY_MS MAX_RUNS is_given may_give shared_queues slug_of shared_task shared_id
   shared_group definition_json round_start seed_numbers pick array_literal random_policy random_wait
   policy_of is_loose is_calm);
 use Status qw(parse_status status_faults %worker_reasons @exceptions);
@@ -1564,7 +1564,7 @@ sub forget
 sub own_total
 {
 	my ($self) = @_;
-	my $limit = round_start($self->{round}) - SLACK_MS;
+	my $limit = round_start($self->{round});
 	@{ $self->{old} } = grep { $_ >= $limit - EXPIRY_MS } @{ $self->{old} };
 	my $known = keys %{ $self->{model}{tasks} };
 	return ($known + grep({ $_ >= $limit } @{ $self->{old} }), $known + @{ $self->{old} });

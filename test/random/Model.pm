@@ -18,7 +18,7 @@ use warnings;
 
 use List::Util qw(max min sum0);
 
-use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of has_policy first_delay
+use Plan qw(MAX_RUNS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of has_policy first_delay
   budget_of delay_of is_tolerated is_fatal is_dead outcome_of bytes_of);
 use Status qw(state_for %retry_name);
 
@@ -1229,9 +1229,9 @@ sub upkeep
 	for my $id ($m->ids)
 	{
 		my $age = $m->{now} - expiry_of($m->{tasks}{$id});
-		push @bad, "$id has not expired" if $server->{$id} && $age > SLACK_MS + EXPIRY_MS;
+		push @bad, "$id has not expired" if $server->{$id} && $age > EXPIRY_MS;
 		next if $server->{$id};
-		push @bad, "$id is lost" if $age <= SLACK_MS;
+		push @bad, "$id is lost" if $age < 0;
 		$m->remove_task($id);
 	}
 	return (@bad, $m->admit($is_calm, $parked, $holding));

@@ -16,7 +16,7 @@ use List::Util qw(max);
 use MIME::Base64;
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES shared_queues is_given may_give slug_of bytes_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SKEW_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES shared_queues is_given may_give slug_of bytes_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal random_policy random_wait delay_of policy_fault
   policy_of has_policy first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
@@ -34,11 +34,9 @@ use constant CALM_MS       => 180_000;
 # What is not due so long from now is not due while a round is going on.
 use constant NEAR_MS       => 50_000;
 
-# Expired rows must stay for SLACK_MS, and be gone EXPIRY_MS later: upkeep looks
-# at what expires within one hour together, and again an hour later as long as the
-# log may have messages about the task.
-use constant SLACK_MS      => 30 * 60_000;
-use constant EXPIRY_MS     => 181 * 60_000;
+# Tasks must stay until they expire, and be gone EXPIRY_MS later: upkeep skips what
+# is locked, and looks at it again in the next round.
+use constant EXPIRY_MS     => 600_000;
 
 # A session reads the clock when its call begins, and may then wait for a lock:
 # so what follows may bear a time that is so much earlier than its cause.

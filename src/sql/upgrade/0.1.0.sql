@@ -108,6 +108,29 @@ CREATE TABLE tq_internal.queue_history (
 	PRIMARY KEY (seconds, at, queue)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
+CREATE TABLE tq_internal.departed (
+	id bigint PRIMARY KEY,
+	since timestamptz NOT NULL,
+	created timestamptz NOT NULL,
+	deadline timestamptz NOT NULL,
+	effective_deadline timestamptz NOT NULL,
+	expires timestamptz NOT NULL,
+	queue int NOT NULL,
+	priority smallint NOT NULL,
+	retries smallint NOT NULL,
+	task_id tq.slugid NOT NULL,
+	task_group_id tq.slugid NOT NULL,
+	scheduler_id text,
+	project_id text,
+	routes text[],
+	tags jsonb
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX departed_since ON tq_internal.departed (since);
+CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id))
+	WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed_run', '');
+
 ALTER TYPE tq.claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
