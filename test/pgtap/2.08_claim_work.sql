@@ -23,7 +23,7 @@ BEGIN
 	EXECUTE 'SELECT worker_group || '' '' || worker_id FROM ' || replace(claim, 'ID', quote_literal(pg_temp.id('named ' || claim || current_setting('application_name')))) INTO answer;
 	RETURN answer;
 END $$;
-SET application_name = 'my app, é/1';
+SET application_name = 'my app, %"/1';
 SELECT ok(pg_temp.named(claim) ~ '^my-app-----1 local-[0-9]+$', '2.8 the name of the application, and the process: ' || claim)
 FROM unnest(ARRAY['tq.claim_work(''test/named'')', 'tq.claim_work(''{test/named}''::text[])', 'tq.claim_task(ID, 0)', 'tq.resolve_and_claim(''[]'', ''test/named'')']) AS claim;
 SET application_name = '';

@@ -199,7 +199,8 @@ $$;
 SELECT is(pg_temp.set_and_call(name, value), '00000', format('with %s = %s', name, value))
 FROM pg_settings, unnest(CASE vartype WHEN 'bool' THEN '{on,off}' ELSE enumvals END) AS value
 WHERE context = 'user' AND vartype IN ('bool', 'enum') AND value <> setting
-	AND name NOT IN ('client_min_messages', 'default_transaction_read_only', 'transaction_read_only', 'transaction_isolation', 'transaction_deferrable', 'exit_on_error') AND name !~ '^(trace_|debug_print|log_)';
+	AND name NOT IN ('client_min_messages', 'default_transaction_read_only', 'transaction_read_only', 'transaction_isolation', 'transaction_deferrable', 'exit_on_error') AND name !~ '^(trace_|debug_print|log_)'
+	AND (name <> 'standard_conforming_strings' OR current_setting('server_version_num')::int < 190000);	-- which 19 refuses to turn off
 SELECT is(pg_temp.set_and_call(name, min_val), '00000', format('with %s = %s', name, min_val))
 FROM pg_settings WHERE context = 'user' AND vartype IN ('integer', 'real') AND category ~ '^Query Tuning|^Resource' AND name <> 'temp_buffers';
 SELECT is(pg_temp.set_and_call('transaction_read_only', 'on'), '25006', 'with transaction_read_only');
