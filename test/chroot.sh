@@ -20,12 +20,14 @@
 
 tq_inner='' tq_chroot_kept='' tq_ran=''
 
-# tq_suite MAJOR: the Debian that has it.
+# tq_suite MAJOR: the Debian that has it.  experimental is no Debian of its own: it
+# is sid with more packages.
 tq_suite() {
 	case $1 in
 		15) echo bookworm ;;
 		17) echo trixie ;;
 		18) echo sid ;;
+		19) echo experimental ;;
 		*) return 1 ;;
 	esac
 }
@@ -92,7 +94,7 @@ tq_bootstrap() {
 	echo "* debootstrap $1"
 	tq_job_stop=tq_stop_jail
 	tq_run "$TQ_TMP/debootstrap.log" "${tq_jail[@]}" env -u TQ_TMP -u TMPDIR \
-		debootstrap --variant=minbase "${include[@]}" "$1" "$2" "$mirror" ||
+		debootstrap --variant=minbase "${include[@]}" "${1/experimental/sid}" "$2" "$mirror" ||
 		{ tq_errors "$2/debootstrap/debootstrap.log" >&2; tq_die "debootstrap $1 failed"; }
 }
 
@@ -110,6 +112,25 @@ tq_configure() {
 	echo force-unsafe-io >"$1/etc/dpkg/dpkg.cfg.d/test-check"
 	# not where a package of the chroot has its own
 	[ ! -f "$ca" ] || install -D -m 644 "$ca" "$1$tq_jail_ca"
+}
+
+# tq_experimental ROOT MAJOR: what a chroot of experimental has beyond that of sid: the
+# server, and its pgTAP.  That is SQL only, so that the package for the major before is taken
+# where experimental has none.
+# shellcheck disable=SC2016	# for the shell in the chroot to expand
+tq_experimental_script='
+	apt-get update || exit
+	! dpkg -s "postgresql-$1-pgtap" && ! apt-cache show "postgresql-$1-pgtap" || exit 0
+	dir=$(mktemp -d) && cd "$dir" && chmod 755 . && apt-get download "postgresql-$2-pgtap" && dpkg-deb -R ./*.deb package || exit
+	mv "package/usr/share/postgresql/$2" "package/usr/share/postgresql/$1" && rm -r package/usr/share/doc package/DEBIAN/md5sums &&
+		sed -i "s/^Package: .*/Package: postgresql-$1-pgtap/; /^Depends:/d" package/DEBIAN/control &&
+		dpkg-deb -b package pgtap.deb && dpkg -i pgtap.deb && rm -r "$dir"'
+tq_experimental() {
+	local file=$1/etc/apt/preferences.d/test-check
+	sed -n 's/ sid / experimental /p' "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/experimental.list"
+	printf '%s\n' "Package: src:postgresql-$2" 'Pin: release a=experimental' 'Pin-Priority: 500' >"$file"
+	tq_enter "$1" sh -c "$tq_experimental_script" sh "$2" "$(($2 - 1))" >"$TQ_TMP/experimental.log" 2>&1 ||
+		{ tq_errors "$TQ_TMP/experimental.log" >&2; return 1; }
 }
 
 # tq_copy_tree ROOT: the tree, and what of .build/ serves the tests.
@@ -147,6 +168,7 @@ tq_prepare() {
 	tq_bootstrap "$suite" "$root"
 	before=$(cksum <"$root/var/lib/dpkg/status")
 	tq_configure "$root" || tq_die 'the chroot cannot be written'
+	[ "$suite" != experimental ] || tq_experimental "$root" "$tq_inner" || tq_die "experimental cannot be added to sid"
 	tq_copy_tree "$root" || tq_die 'the tree could not be copied'
 	tq_enter "$root" /tq/test/check --packages "$@" || return
 	if [ -z "$tq_chroot_kept" ] || [ "$before" != "$(cksum <"$root/var/lib/dpkg/status")" ]; then
@@ -159,7 +181,7 @@ tq_chroot() {
 	local suite root
 	tq_inner=$1
 	shift
-	suite=$(tq_suite "$tq_inner") || tq_die "no Debian has PostgreSQL $tq_inner: say 15, 17 or 18"
+	suite=$(tq_suite "$tq_inner") || tq_die "no Debian has PostgreSQL $tq_inner: say 15, 17, 18 or 19"
 	[ "$(id -u)" = 0 ] || tq_die "--postgres $tq_inner needs root, because it makes a chroot"
 	unshare --mount --pid --ipc --fork mount -t tmpfs tmpfs /mnt 2>/dev/null ||
 		tq_die "--postgres $tq_inner needs the right to mount, which this container does not have"

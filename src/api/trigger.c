@@ -19,7 +19,6 @@
 #include "utils/relcache.h"
 
 #include "../storage/registry.h"
-#include "../util/compat.h"
 
 PG_FUNCTION_INFO_V1(tq_guard_rows);
 PG_FUNCTION_INFO_V1(tq_track_pending);

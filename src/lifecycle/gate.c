@@ -412,7 +412,8 @@ visit_serial(GatePass *pass, const TqGate *gate)
 			case WHERE_FAILED:
 				if (member->state == TQ_GATE_ADMITTED && holds(member->task))
 					return;
-				/* FALLTHROUGH */
+				tq_gate_delete(member);
+				continue;
 			case WHERE_GONE:
 			case WHERE_RESOLVED:
 				tq_gate_delete(member);

@@ -403,7 +403,7 @@ tq_table_scan_open(TqRelation *which)
 	scan->rel = table_open(tq_relation_oid(which), AccessShareLock);
 	scan->snapshot = RegisterSnapshot(tq_spi_snapshot());
 	scan->slot = table_slot_create(scan->rel, NULL);
-	scan->desc = table_beginscan(scan->rel, scan->snapshot, 0, NULL);
+	scan->desc = TqTableBeginScan(scan->rel, scan->snapshot);
 	return scan;
 }
 

@@ -19,7 +19,6 @@
 #include "utils/hsearch.h"
 #include "utils/relcache.h"
 
-#include "../util/compat.h"
 #include "../util/util.h"
 
 /* ---- table.c: writes rows through the table access method ---- */

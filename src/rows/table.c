@@ -725,9 +725,8 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 
 	PreventCommandIfReadOnly("DELETE");
 	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
-	result = table_tuple_delete(table->rel, tid, GetCurrentCommandId(true),
-								InvalidSnapshot, InvalidSnapshot, wait,
-								&failure, false);
+	result = TqTableDelete(table->rel, tid, GetCurrentCommandId(true), wait,
+						   &failure);
 
 	if (result == TM_Ok)
 		CommandCounterIncrement();
@@ -813,10 +812,8 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	if (table->rel->rd_att->constr != NULL &&
 		table->rel->rd_att->constr->num_check > 0)
 		check_constraints(table, slot);
-	result = table_tuple_update(table->rel, tid, slot,
-								GetCurrentCommandId(true), InvalidSnapshot,
-								InvalidSnapshot, true, &failure, &mode,
-								&indexes);
+	result = TqTableUpdate(table->rel, tid, slot, GetCurrentCommandId(true),
+						   &failure, &mode, &indexes);
 
 	if (result != TM_Ok)
 		return result;

@@ -92,7 +92,6 @@
 #include "storage/shmem.h"
 #include "utils/snapmgr.h"
 
-#include "../util/compat.h"
 #include "shmem.h"
 
 #define GROUPS 8192
@@ -180,8 +179,8 @@ counters_make_table(const char *name, int n, Size entry)
 {
 	HASHCTL control = {.keysize = sizeof(TqCountKey), .entrysize = entry};
 
-	return ShmemInitHash(name, n, n, &control,
-						 HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+	return TqShmemHash(name, n, &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
 static void counters_load(void);

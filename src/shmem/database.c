@@ -103,7 +103,6 @@
 #include "storage/proc.h"
 #include "storage/spin.h"
 
-#include "../util/compat.h"
 #include "shmem.h"
 
 #define NO_PROCESS PG_UINT32_MAX

@@ -127,8 +127,8 @@ limit_room_startup(void *memory, bool is_new, LWLockPadded *locks)
 	HASHCTL control = {.keysize = sizeof(TqCountKey),
 					   .entrysize = sizeof(Window)};
 
-	windows = ShmemInitHash("tq rate windows", entries(), entries(), &control,
-							HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+	windows = TqShmemHash("tq rate windows", entries(), &control,
+						  HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
 const TqShmemPart tq_limit_shmem = {.name = "tq limits",

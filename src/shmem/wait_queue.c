@@ -112,7 +112,6 @@
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
-#include "../util/compat.h"
 #include "shmem.h"
 
 #define PARTITIONS 64

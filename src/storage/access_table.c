@@ -190,7 +190,7 @@ tq_secrets(int *n)
 		nsecrets = 0;
 		snapshot = RegisterSnapshot(GetLatestSnapshot());
 		slot = table_slot_create(rel, NULL);
-		scan = table_beginscan(rel, snapshot, 0, NULL);
+		scan = TqTableBeginScan(rel, snapshot);
 		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 			keep_row(slot);
 		table_endscan(scan);

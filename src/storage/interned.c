@@ -239,7 +239,7 @@ rows_in_use(const Interned *which)
 	/* Add the values of a column, all rows of whose table are read. */
 	table = tq_table_open(which->large);
 	snapshot = RegisterSnapshot(tq_spi_snapshot());
-	scan = table_beginscan(table->rel, snapshot, 0, NULL);
+	scan = TqTableBeginScan(table->rel, snapshot);
 	slot = table_slot_create(table->rel, NULL);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{

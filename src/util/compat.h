@@ -11,6 +11,8 @@
 #error "tq needs PostgreSQL 15 or later"
 #endif
 
+#include "utils/jsonb.h"
+
 /* Variable-length values have a header of their own since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -43,8 +45,14 @@
 #define TqIntervalIsForever(span) ((void) (span), false)
 #endif
 
-/* index_beginscan() takes an argument for instrumentation since 18. */
-#if PG_VERSION_NUM >= 180000
+/*
+ * index_beginscan() takes an argument for instrumentation since 18, and flags
+ * since 19, as scans, updates and deletes of tables do.
+ */
+#if PG_VERSION_NUM >= 190000
+#define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0, SO_NONE)
+#elif PG_VERSION_NUM >= 180000
 #define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
 	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
 #else
@@ -52,14 +60,50 @@
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
+#if PG_VERSION_NUM >= 190000
+#define TqTableBeginScan(rel, snapshot)                                       \
+	table_beginscan(rel, snapshot, 0, NULL, SO_NONE)
+#define TqTableUpdate(rel, tid, slot, command, failure, mode, indexes)        \
+	table_tuple_update(rel, tid, slot, command, 0, InvalidSnapshot,           \
+					   InvalidSnapshot, true, failure, mode, indexes)
+#define TqTableDelete(rel, tid, command, wait, failure)                       \
+	table_tuple_delete(rel, tid, command, 0, InvalidSnapshot,                 \
+					   InvalidSnapshot, wait, failure)
+#else
+#define TqTableBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
+#define TqTableUpdate(rel, tid, slot, command, failure, mode, indexes)        \
+	table_tuple_update(rel, tid, slot, command, InvalidSnapshot,              \
+					   InvalidSnapshot, true, failure, mode, indexes)
+#define TqTableDelete(rel, tid, command, wait, failure)                       \
+	table_tuple_delete(rel, tid, command, InvalidSnapshot, InvalidSnapshot,   \
+					   wait, failure, false)
+#endif
+
 /*
  * Whether indexes need new entries after an update, and inserting them.  Since
  * 16 there are summarizing indexes, which may need an entry when the others do
- * not.
+ * not.  Since 19 what is to be done is in flags.
  */
 #if PG_VERSION_NUM >= 160000
 #define TqUpdateIndexes TU_UpdateIndexes
 #define TqNeedsEntries(indexes) ((indexes) != TU_None)
+#else
+#define TqUpdateIndexes bool
+#define TqNeedsEntries(indexes) (indexes)
+#endif
+#if PG_VERSION_NUM >= 190000
+#define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
+	((void) ExecInsertIndexTuples(result, estate,                             \
+								  (indexes) == TU_Summarizing                 \
+									  ? EIIT_ONLY_SUMMARIZING                 \
+									  : 0,                                    \
+								  slot, NIL, NULL))
+#define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
+	((void) ExecInsertIndexTuples(result, estate,                             \
+								  (conflict) != NULL ? EIIT_NO_DUPE_ERROR     \
+													 : 0,                     \
+								  slot, arbiters, conflict))
+#elif PG_VERSION_NUM >= 160000
 #define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
 	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL,   \
 								  NIL, (indexes) == TU_Summarizing))
@@ -68,14 +112,54 @@
 								  (conflict) != NULL, conflict, arbiters,     \
 								  false))
 #else
-#define TqUpdateIndexes bool
-#define TqNeedsEntries(indexes) (indexes)
 #define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
 	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL,   \
 								  NIL))
 #define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
 	((void) ExecInsertIndexTuples(result, slot, estate, false,                \
 								  (conflict) != NULL, conflict, arbiters))
+#endif
+
+/* A hash table in shared memory has one size since 19, which is fixed. */
+#if PG_VERSION_NUM >= 190000
+#define TqShmemHash(name, n, control, flags)                                  \
+	ShmemInitHash(name, n, control, flags)
+#else
+#define TqShmemHash(name, n, control, flags)                                  \
+	ShmemInitHash(name, n, n, control, flags)
+#endif
+
+/* The hook of the planner takes the state of EXPLAIN, too, since 19. */
+#if PG_VERSION_NUM >= 190000
+#define TQ_PLANNER_PARAMETERS                                                 \
+	Query *parse, const char *query_string, int cursor_options,               \
+		ParamListInfo params, ExplainState *explain
+#define TqPlan(plan)                                                          \
+	(plan)(parse, query_string, cursor_options, params, explain)
+#else
+#define TQ_PLANNER_PARAMETERS                                                 \
+	Query *parse, const char *query_string, int cursor_options,               \
+		ParamListInfo params
+#define TqPlan(plan) (plan)(parse, query_string, cursor_options, params)
+#endif
+
+/*
+ * Values of jsonb are built in a JsonbInState since 19, which the caller
+ * provides, and in a stack of JsonbParseState before, which the first call
+ * begins.  The calls here are those of before.
+ */
+#if PG_VERSION_NUM >= 190000
+static inline JsonbValue *
+TqPushJsonbValue(JsonbInState **state, JsonbIteratorToken token,
+				 JsonbValue *value)
+{
+	if (*state == NULL)
+		*state = palloc0_object(JsonbInState);
+	pushJsonbValue(*state, token, value);
+	return (*state)->result;
+}
+#define JsonbParseState JsonbInState
+#define pushJsonbValue TqPushJsonbValue
 #endif
 
 /* The number of this process's PGPROC: a field of PGPROC before 17. */

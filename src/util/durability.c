@@ -26,7 +26,6 @@
 #include "storage/lwlock.h"
 #include "utils/wait_event.h"
 
-#include "compat.h"
 #include "util.h"
 
 #define POLL_MAX_MS 20

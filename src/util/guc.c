@@ -14,7 +14,6 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 
-#include "compat.h"
 #include "util.h"
 
 int tq_claim_timeout = 20 * 60 * 1000;

@@ -312,8 +312,7 @@ tq_spi_snapshot(void)
  * such as those of a trigger: their text differs.
  */
 static PlannedStmt *
-plan_statement(Query *parse, const char *query_string, int cursor_options,
-			   ParamListInfo params)
+plan_statement(TQ_PLANNER_PARAMETERS)
 {
 	planner_hook_type plan = next_planner_hook ? next_planner_hook
 											   : standard_planner;
@@ -323,7 +322,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 
 	if (!is_of_body && (running == NULL || query_string == NULL ||
 						strcmp(query_string, running->sql) != 0))
-		return plan(parse, query_string, cursor_options, params);
+		return TqPlan(plan);
 	nest = NewGUCNestLevel();
 	set_option("enable_indexscan", "on");
 	set_option("enable_indexonlyscan", "on");
@@ -337,7 +336,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 	set_option("join_collapse_limit", "1");
 	set_option("from_collapse_limit", "1");
 	set_option("jit", "off");
-	result = plan(parse, query_string, cursor_options, params);
+	result = TqPlan(plan);
 	AtEOXact_GUC(true, nest);
 	return result;
 }

@@ -19,9 +19,10 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
+
+#include "compat.h"
 
 /* ---- guc.c: settings of tq, and which a connection may give ---- */
 

@@ -16,7 +16,6 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "../../util/compat.h"
 #include "router.h"
 
 /* PL/Proxy's partitions of the shards by number follow those of the buckets. */

@@ -13,8 +13,8 @@
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "utils/fmgrprotos.h"
+#include "utils/tuplestore.h"
 
-#include "../../util/compat.h"
 #include "router.h"
 
 /*
