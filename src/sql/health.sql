@@ -90,6 +90,28 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.health_limits(jsonb) IS 'thresholds of health(): those given, and the default ones; raises TQ400 if one is invalid';
 
+-- What goes with the next middle number of the version (doc/releasing.md), and what takes
+-- its place.  So far nothing does.
+CREATE FUNCTION tq_internal.deprecated() RETURNS TABLE (name text, instead text) LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT d.name, d.instead FROM (VALUES (NULL::text, NULL::text)) AS d (name, instead) WHERE d.name IS NOT NULL;
+	END;
+COMMENT ON FUNCTION tq_internal.deprecated() IS 'functions and settings that go with the next version, and what takes their place';
+
+-- What a session has been informed of is in a setting of its own, which is no secret.
+CREATE FUNCTION tq_internal.say_deprecated(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	said text := coalesce(current_setting('tq_internal.said', true), '');
+BEGIN
+	IF strpos(said, name || ';') = 0 THEN
+		PERFORM set_config('tq_internal.said', said || name || ';', false);
+		RAISE NOTICE '% goes with the next version of tq', name
+			USING HINT = (SELECT format('Use %s.', d.instead) FROM tq_internal.deprecated() d WHERE d.name = say_deprecated.name);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.say_deprecated(text) IS 'what a function that is deprecated() calls: a NOTICE, once in a session';
+
 -- What an operator looks at first.  In psql the rows have at most 120 columns:
 -- a detail has 51 characters, a hint 42.
 CREATE FUNCTION tq_internal.health_check(limits jsonb) RETURNS TABLE (rank int, name text, ok bool, detail text, hint text) LANGUAGE sql
@@ -99,7 +121,8 @@ CREATE FUNCTION tq_internal.health_check(limits jsonb) RETURNS TABLE (rank int, 
 			'set shared_preload_libraries, restart' AS hint
 		FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
 		UNION ALL
-		SELECT 0, 'version', v.library = v.sql, format('library %s, SQL %s', v.library, v.sql), 'ALTER EXTENSION tq UPDATE'
+		SELECT 0, 'version', v.library = v.sql, tq_internal.shorten(format('library %s, SQL %s%s', v.library, v.sql,
+				(SELECT '; to go: ' || string_agg(d.name, ', ' ORDER BY d.name) FROM tq_internal.deprecated() d)), 50), 'ALTER EXTENSION tq UPDATE'
 		FROM (SELECT tq_internal.library_version() AS library, (SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq') AS sql) AS v
 		UNION ALL
 		SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),

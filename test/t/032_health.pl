@@ -329,6 +329,19 @@ $node->restart;
 wait_for_check('maintenance', 'true');
 is_good('preload', 'the server has preloaded tq');
 
+# ---- what goes with the next version ----
+
+my ($code, $detail, $notices) = $node->psql($db, q(BEGIN;
+	CREATE OR REPLACE FUNCTION tq_internal.deprecated() RETURNS TABLE (name text, instead text) LANGUAGE sql IMMUTABLE
+		AS $$ VALUES ('tq.old()', 'tq.new()'), ('tq.older()', 'tq.newer()') $$;
+	SELECT detail FROM tq.health() WHERE name = 'version' AND ok;
+	COMMIT;
+	SELECT tq_internal.say_deprecated('tq.old()') IS NULL;
+	SELECT tq_internal.say_deprecated(name) IS NULL FROM tq_internal.deprecated();));
+like($detail, qr/^library \S+, SQL \S+; to go: tq\.old\(\), tq.*\.\.\.$/m, 'health names what is to go');
+is($notices =~ s/^psql:\S+ //gmr, join("\n", map { "NOTICE:  tq.$_->[0]() goes with the next version of tq\nHINT:  Use tq.$_->[1]()." } [ 'old', 'new' ], [ 'older', 'newer' ]),
+	'a NOTICE for each, once in a session');
+
 cmp_ok($widest, '<=', 120, 'every row has at most 120 columns in psql');
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
 $node->stop;
