@@ -33,7 +33,7 @@ extras = tq_picture$(DLSUFFIX) tq_shard$(DLSUFFIX)
 tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/picture/*.c))) src/core/names.o src/util/declared.o
 tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/declared.o src/util/lines.o src/util/slugid.o
 extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
-DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
+DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql $(tree)/src/extras/router/tq_shard--*.sql))))
 upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
 # The router of 0.1.0 is made again.
 router_upgrade = $(patsubst %,src/extras/router/tq_shard--%--$(EXTVERSION).sql,$(filter-out 0.1.0,$(LASTVERSION)))
