@@ -106,6 +106,52 @@ extern int tq_bulk_move(TqBulk *bulk, TqLockedTasks *locked, TimestampTz now);
 extern TqReport *tq_workers_remove(ArrayType *workers, Jsonb *error,
 								   TimestampTz now, int *n);
 
+/* ---- apply.c: actions on the tasks that a filter finds ---- */
+
+/* Numbers that tq_internal.apply_number() returns. */
+typedef enum TqApplyAction
+{
+	TQ_APPLY_CANCEL,
+	TQ_APPLY_MOVE,
+	TQ_APPLY_EXPIRE,
+	TQ_APPLY_RERUN,
+	TQ_APPLY_SCHEDULE,
+	TQ_APPLY_PRIORITY,
+	TQ_APPLY_DELAY,
+	TQ_APPLY_REDRIVE,
+	TQ_APPLY_DISCARD,
+	TQ_APPLY_DELETE
+} TqApplyAction;
+
+#define TQ_APPLY_REASONS 32
+
+/* Why tasks were refused, and how many. */
+typedef struct TqRefusal
+{
+	char *why;
+	int64 n;
+} TqRefusal;
+
+/* An operation.  What it keeps is in `memory`. */
+typedef struct TqApply
+{
+	TqApplyAction action;
+	TqFoundAction how;
+	Jsonb *filter;
+	MemoryContext memory;
+	bool is_again; /* tasks are tried that were locked */
+	int64 done;
+	int64 *locked; /* tasks to be tried again */
+	int nlocked;
+	int room;
+	TqRefusal refused[TQ_APPLY_REASONS];
+	int nrefused;
+} TqApply;
+
+extern int tq_apply_size(const TqApply *apply);
+extern void tq_apply_batch(TqApply *apply, int64 *tasks, int n,
+						   TimestampTz now);
+
 /* ---- reorder.c: moves pending runs within the order of their queues ---- */
 
 extern int64 tq_reorder_pass(TimestampTz now, bool always, bool *more);

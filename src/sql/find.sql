@@ -484,3 +484,141 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a filter finds, newest first, until there are max, or the budget is used: then a last row without a task says how far that came; go on after the page of the last row';
+
+-- ---- apply ----
+--
+-- What api/apply_api.c asks: the tasks that a filter finds, once, by one snapshot; and in
+-- each batch, when they are locked, which of them it finds still.
+
+CREATE FUNCTION tq_internal.apply_find(filter jsonb, max bigint) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	f tq_internal.task_filter := tq_internal.arg_filter(filter);
+	list bigint[] := tq_internal.find_list(f);
+	before bigint := tq_internal.find_start(f);
+	ids bigint[] := '{}';
+	chunk record;
+BEGIN
+	LOOP
+		chunk := tq_internal.find_chunk(f, list, before, 16384, NULL);
+		ids := ids || chunk.ids;
+		before := chunk.next;
+		EXIT WHEN before IS NULL OR cardinality(ids) >= max;
+	END LOOP;
+	RETURN ARRAY(SELECT i FROM unnest(ids[:least(max, 2147483647)::int]) AS i ORDER BY i);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest, by id';
+
+CREATE FUNCTION tq_internal.apply_still(filter jsonb, ids bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN QUERY SELECT unnest((tq_internal.find_chunk(tq_internal.arg_filter(filter), ids, 9223372036854775807, cardinality(ids), NULL)).ids);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_still(jsonb, bigint[]) IS 'those of these tasks, which are in the order of their ids, that a filter finds still';
+
+CREATE FUNCTION tq_internal.apply_counts(ids bigint[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT coalesce(jsonb_object_agg(q.task_queue_id, q.states), '{}')
+		FROM (SELECT n.task_queue_id, jsonb_object_agg(tq_internal.state_name(n.state), n.tasks) AS states
+			FROM (SELECT q.task_queue_id, c.state, count(*) AS tasks
+				FROM unnest(ids) AS i JOIN tq_internal.task t ON t.id = i JOIN tq_internal.queue q ON q.id = t.queue
+					LEFT JOIN LATERAL tq_internal.current_run(t.id, t.queue, t.priority) AS c ON true
+				GROUP BY q.task_queue_id, c.state) AS n
+			GROUP BY n.task_queue_id) AS q);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_counts(bigint[]) IS 'how many of these tasks are in each queue and state';
+
+CREATE FUNCTION tq_internal.apply_error(action text, detail text, hint text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RAISE EXCEPTION 'invalid arguments of the action "%"', tq_internal.clip(action) USING ERRCODE = 'TQ400', DETAIL = detail, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_error(text, text, text) IS 'raises the error that an action has invalid arguments';
+
+CREATE FUNCTION tq_internal.apply_number(action text) RETURNS int LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known CONSTANT text[] := '{cancel,move,expire,rerun,schedule,priority,delay,redrive,discard,delete}';	-- operations.h
+	number int := array_position(known, action) - 1;
+BEGIN
+	IF number IS NULL THEN
+		RAISE EXCEPTION 'invalid action "%"', tq_internal.clip(action)
+			USING ERRCODE = 'TQ400', DETAIL = 'There is no action of that name' || coalesce(', but "' || tq_internal.nearest(action, known) || '"', '') || '.',
+				HINT = format('Give one of %s.', array_to_string(known, ', '));
+	END IF;
+	RETURN number;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_number(text) IS 'the number of an action of apply()';
+
+CREATE FUNCTION tq_internal.apply_value(action text, arguments jsonb, key text, kind text, hint text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	IF jsonb_typeof(arguments -> key) <> kind THEN
+		PERFORM tq_internal.apply_error(action, format('"%s" is %s.', key, tq_internal.json_shown(arguments -> key)), hint);
+	END IF;
+	RETURN arguments ->> key;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_value(text, jsonb, text, text, text) IS 'an argument of an action, which must be of that type; NULL: there is none';
+
+-- A value that a cast refuses is NULL, and so is one that is not there.
+CREATE FUNCTION tq_internal.apply_values(arguments jsonb, OUT until timestamptz, OUT deadline interval) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	until := arguments ->> 'until';
+	deadline := arguments ->> 'deadline';
+EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
+	RETURN;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_values(jsonb) IS 'times among the arguments of an action';
+
+CREATE FUNCTION tq_internal.apply_how(action text, arguments jsonb, OUT number int, OUT downstream bool, OUT deadline interval, OUT priority int, OUT queue text, OUT until timestamptz)
+	LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known text[];
+	unknown text;
+	levels CONSTANT text[] := ARRAY(SELECT tq_internal.priority_name(p) FROM generate_series(1, 7) AS p);
+BEGIN
+	PERFORM tq_internal.not_null(action, 'action'), tq_internal.not_null(arguments, 'arguments');
+	number := tq_internal.apply_number(action);
+	IF jsonb_typeof(arguments) <> 'object' THEN
+		PERFORM tq_internal.apply_error(action, format('They are %s.', tq_internal.json_shown(arguments)), 'Give an object, {} for none.');
+	END IF;
+	known := CASE action WHEN 'rerun' THEN '{deadline,downstream}' WHEN 'priority' THEN '{priority}' WHEN 'move' THEN '{queue}' WHEN 'delay' THEN '{until}' ELSE '{}' END;
+	SELECT k INTO unknown FROM jsonb_object_keys(arguments) AS k WHERE k <> ALL (known) LIMIT 1;
+	IF FOUND THEN
+		PERFORM tq_internal.apply_error(action, format('They must not have the key "%s".', tq_internal.clip(unknown)),
+			format('They may have %s.', coalesce(nullif(array_to_string(known, ', '), ''), 'none')));
+	END IF;
+	downstream := coalesce(tq_internal.apply_value(action, arguments, 'downstream', 'boolean', 'Give true or false.')::bool, false);
+	SELECT v.until, v.deadline INTO until, deadline FROM tq_internal.apply_values(arguments) AS v;
+	IF arguments ? 'deadline' AND deadline IS NULL THEN
+		PERFORM tq_internal.apply_error(action, format('"deadline" is %s.', tq_internal.json_shown(arguments -> 'deadline')), 'Give an interval from now, such as "1 day".');
+	ELSIF action = 'delay' AND until IS NULL THEN
+		PERFORM tq_internal.apply_error(action, format('"until" is %s.', coalesce(tq_internal.json_shown(arguments -> 'until'), 'not given')), 'Give a time, such as "2026-01-31T12:00:00Z".');
+	ELSIF action = 'priority' AND array_position(levels, arguments ->> 'priority') IS NULL THEN
+		PERFORM tq_internal.apply_error(action, format('"priority" is %s.', coalesce(tq_internal.json_shown(arguments -> 'priority'), 'not given')), format('Give one of %s.', array_to_string(levels, ', ')));
+	ELSIF action = 'move' AND jsonb_typeof(arguments -> 'queue') IS DISTINCT FROM 'string' THEN
+		PERFORM tq_internal.apply_error(action, format('"queue" is %s.', coalesce(tq_internal.json_shown(arguments -> 'queue'), 'not given')), 'Give the name of the other queue.');
+	END IF;
+	priority := coalesce(array_position(levels, arguments ->> 'priority'), 0);
+	IF action = 'move' THEN
+		queue := tq_internal.arg_queue(arguments ->> 'queue');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.apply_how(text, jsonb) IS 'an action of apply() and its arguments; raises TQ400';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.apply(
+	filter jsonb,
+	action text,
+	arguments jsonb DEFAULT '{}',
+	dry_run bool DEFAULT false,
+	max bigint DEFAULT NULL,
+	INOUT tasks bigint DEFAULT NULL,
+	INOUT refused jsonb DEFAULT NULL,
+	INOUT found jsonb DEFAULT NULL
+)
+	AS 'MODULE_PATHNAME', 'tq_apply' LANGUAGE C;
+COMMENT ON PROCEDURE tq.apply(jsonb, text, jsonb, bool, bigint, bigint, jsonb, jsonb) IS 'cancel, rerun, schedule, move, delay, redrive, discard, delete, expire, or give another priority to, all tasks that a filter finds, at most so many; commits after each batch, so not in a transaction block; tasks is how many, refused has the others by reason; a dry run has in found what it would be, by queue and state';

@@ -843,6 +843,33 @@ extern bool tq_unique_key_try_lock(TqUniqueKey *key);
 extern void tq_unique_keys_set(const TqUniqueKey *keys, int n);
 extern void tq_unique_keys_release(const int64 *tasks, int n);
 
+/* ---- find_table.c: what a filter of tq.apply() finds ---- */
+
+typedef struct TqFound
+{
+	MemoryContext memory; /* of ids */
+	int64 *ids;           /* in their order */
+	int n;
+} TqFound;
+
+/* An action of tq.apply(), as src/sql/find.sql reads it. */
+typedef struct TqFoundAction
+{
+	int number; /* TqApplyAction of operations.h */
+	bool downstream;
+	Interval *deadline; /* NULL: none is given */
+	int priority;
+	char *queue;
+	TimestampTz until;
+} TqFoundAction;
+
+extern void tq_find_all(Jsonb *filter, int64 max, TqFound *found);
+extern Jsonb *tq_find_counts(const TqFound *found);
+extern int64 *tq_find_still(Jsonb *filter, const int64 *ids, int n,
+							int *found);
+extern void tq_find_action(Datum action, Jsonb *arguments,
+						   TqFoundAction *read);
+
 /* ---- dead_letter_table.c: tasks that failed, and those finally so ---- */
 
 typedef struct TqDeadLetter

@@ -427,12 +427,14 @@ prepare_if_stale(TqStatement *statement)
 
 /*
  * Runs a saved statement.  A session may force custom plans for its own
- * statements, but not for those of tq.
+ * statements, but not for those of tq.  The functions that some call are
+ * bodies while that runs.
  */
 static int
 execute(TqStatement *statement, const Datum *values, const char *nulls)
 {
-	bool override = plan_cache_mode == PLAN_CACHE_MODE_FORCE_CUSTOM_PLAN;
+	bool override = statement->calls_body ||
+					plan_cache_mode == PLAN_CACHE_MODE_FORCE_CUSTOM_PLAN;
 	const TqStatement *outer = running;
 	int nest = 0;
 	int code;
@@ -440,12 +442,15 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	if (override)
 	{
 		nest = NewGUCNestLevel();
-		set_option("plan_cache_mode", "auto");
+		set_option("plan_cache_mode",
+				   statement->calls_body ? "force_generic_plan" : "auto");
 	}
 	running = statement;
+	current->is_body = statement->calls_body;
 	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values),
 								nulls, tq_spi_snapshot(), InvalidSnapshot,
 								tq_spi_is_reading, true, 0);
+	current->is_body = false;
 	running = outer;
 	if (override)
 		AtEOXact_GUC(true, nest);

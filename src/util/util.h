@@ -366,12 +366,19 @@ typedef struct TqStatement
 {
 	const char *sql;
 	Oid types[TQ_MAX_ARGS + 1];
+	bool
+		calls_body; /* a function whose statements are planned as bodies are */
 	struct _SPI_plan *plan;
 } TqStatement;
 
 #define TQ_STATEMENT(sql_, ...)                                               \
 	{                                                                         \
 		.sql = (sql_), .types = { __VA_ARGS__ }                               \
+	}
+
+#define TQ_BODY_STATEMENT(sql_, ...)                                          \
+	{                                                                         \
+		.sql = (sql_), .types = {__VA_ARGS__}, .calls_body = true             \
 	}
 
 extern void tq_spi_init(void);

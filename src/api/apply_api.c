@@ -1,0 +1,268 @@
+/*
+ * apply_api.c
+ *	  The procedure that acts on all tasks that a filter finds.
+ *
+ * The tasks are found in a first transaction, by one snapshot, and kept in the
+ * memory of the session.  Then each batch is a transaction (operations/apply.c).
+ * What is done is done if the call ends early: the same call goes on from there,
+ * because its filter finds what is left.  While it runs, its session shows in
+ * pg_stat_activity how far it is.
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "utils/backend_status.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "api.h"
+
+PG_FUNCTION_INFO_V1(tq_apply);
+
+#define PROGRESS_MS 1000 /* between messages about the progress */
+
+/* The arguments, by number. */
+enum
+{
+	ARG_FILTER,
+	ARG_ACTION,
+	ARG_ARGUMENTS,
+	ARG_DRY_RUN,
+	ARG_MAX
+};
+
+/* A call. */
+typedef struct ApplyCall
+{
+	FunctionCallInfo fcinfo;
+	char *action;
+	bool is_dry;
+	int64 max;
+	TimestampTz next_progress;
+	TqFound found;
+	TqApply apply;
+	Jsonb *counts; /* of a dry run */
+} ApplyCall;
+
+/* ---- arguments ---- */
+
+static Jsonb *
+apply_object(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	if (PG_ARGISNULL(n))
+		tq_error_null(name);
+	return DatumGetJsonbPCopy(PG_GETARG_DATUM(n));
+}
+
+static void
+read_arguments(ApplyCall *call)
+{
+	FunctionCallInfo fcinfo = call->fcinfo;
+
+	call->apply.filter = apply_object(fcinfo, ARG_FILTER, "filter");
+	call->action = tq_arg_text(fcinfo, ARG_ACTION, "action");
+	if (PG_ARGISNULL(ARG_DRY_RUN))
+		tq_error_null("dry_run");
+	call->is_dry = PG_GETARG_BOOL(ARG_DRY_RUN);
+	call->max = PG_ARGISNULL(ARG_MAX) ? PG_INT32_MAX
+									  : PG_GETARG_INT64(ARG_MAX);
+	if (call->max < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("max is out of range"),
+				 errdetail("It is " INT64_FORMAT ".", call->max),
+				 errhint("Give at least 1, or NULL for all tasks.")));
+}
+
+/* ---- progress ---- */
+
+/* Shows how far the call is: in pg_stat_activity, and at times by a NOTICE. */
+static void
+show(ApplyCall *call, int tried)
+{
+	TimestampTz now = tq_clock_now();
+
+	pgstat_report_activity(
+		STATE_RUNNING,
+		psprintf("CALL tq.apply: %s, %d of %d tasks tried, " INT64_FORMAT
+				 " done",
+				 call->action, tried, call->found.n, call->apply.done));
+	if (now < call->next_progress)
+		return;
+	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
+	ereport(NOTICE,
+			(errmsg("%d of %d tasks were tried", tried, call->found.n),
+			 errdetail(INT64_FORMAT " of them are done.", call->apply.done)));
+}
+
+/* ---- transactions ---- */
+
+/* Reads the action and the filter, and finds the tasks. */
+static void
+ask(ApplyCall *call)
+{
+	Jsonb *arguments = apply_object(call->fcinfo, ARG_ARGUMENTS, "arguments");
+
+	tq_find_action(CStringGetTextDatum(call->action), arguments,
+				   &call->apply.how);
+	call->apply.action = (TqApplyAction) call->apply.how.number;
+	tq_find_all(call->apply.filter, call->max, &call->found);
+	if (call->is_dry)
+		call->counts = tq_find_counts(&call->found);
+}
+
+/* The same, with errors that do not show how they were found. */
+static void
+ask_without_context(ApplyCall *call)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ErrorContextCallback *outer = error_context_stack;
+
+	PG_TRY();
+	{
+		error_context_stack = NULL;
+		ask(call);
+		error_context_stack = outer;
+	}
+	PG_CATCH();
+	{
+		ErrorData *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		error->context = NULL;
+		ThrowErrorData(error);
+	}
+	PG_END_TRY();
+}
+
+/* Finds the tasks; of a dry run, how many are where. */
+static void
+find(ApplyCall *call)
+{
+	MemoryContext outer = CurrentMemoryContext;
+
+	tq_call_begin(call->is_dry);
+	MemoryContextSwitchTo(outer);
+	ask_without_context(call);
+	if (!call->is_dry)
+		tq_audit_operator(call->fcinfo);
+	tq_call_end();
+	MemoryContextSwitchTo(outer);
+}
+
+/* Acts on some tasks, in a transaction of its own. */
+static void
+make_batch(ApplyCall *call, int64 *tasks, int n)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	tq_call_begin(false);
+	tq_apply_batch(&call->apply, tasks, n, tq_clock_now());
+	tq_call_end();
+	PopActiveSnapshot();
+}
+
+/* Acts on tasks, in batches, each of which is committed. */
+static void
+make_batches(ApplyCall *call, int64 *tasks, int n, MemoryContext memory)
+{
+	int size = tq_apply_size(&call->apply);
+	MemoryContext outer;
+
+	for (int i = 0; i < n; i += size)
+	{
+		CHECK_FOR_INTERRUPTS();
+		outer = MemoryContextSwitchTo(memory);
+		make_batch(call, tasks + i, Min(size, n - i));
+		MemoryContextSwitchTo(outer);
+		MemoryContextReset(memory);
+		SPI_commit();
+		show(call, call->apply.is_again ? call->found.n : Min(i + size, n));
+	}
+}
+
+/* Finds the tasks, and acts on them: on those that were locked once more. */
+static void
+apply_run(ApplyCall *call)
+{
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
+												"tq apply batch",
+												ALLOCSET_DEFAULT_SIZES);
+	TqApply *apply = &call->apply;
+
+	tq_spi_require_writable();
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	MemoryContextSwitchTo(apply->memory);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	find(call);
+	PopActiveSnapshot();
+	SPI_commit();
+	call->next_progress = tq_clock_add_ms(tq_clock_now(), PROGRESS_MS);
+	make_batches(call, call->found.ids, call->found.n, batch);
+	apply->is_again = true;
+	make_batches(call, apply->locked, apply->nlocked, batch);
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+}
+
+/* ---- the answer ---- */
+
+static Jsonb *
+refusals(const TqApply *apply)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	for (int i = 0; i < apply->nrefused; i++)
+		tq_json_add_int(&state, apply->refused[i].why, apply->refused[i].n);
+	return tq_json_end(&state);
+}
+
+static Datum
+answer(ApplyCall *call)
+{
+	TupleDesc desc;
+	Datum values[3];
+	bool nulls[3] = {false, false, call->counts == NULL};
+
+	if (get_call_result_type(call->fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = Int64GetDatum(call->is_dry ? call->found.n : call->apply.done);
+	values[1] = JsonbPGetDatum(refusals(&call->apply));
+	values[2] = PointerGetDatum(call->counts);
+	return HeapTupleGetDatum(
+		heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+/*
+ * CALL apply(filter jsonb, action text, arguments jsonb, dry_run bool, max
+ * bigint 1.., tasks bigint, refused jsonb, found jsonb) -> how many tasks were
+ * changed, how many were refused for which reason, and of a dry run how many
+ * would be tried, by queue and state (doc/spec/policy.md 17.3).  Raises TQ400 in
+ * a transaction block, unless it is a dry run.
+ */
+Datum
+tq_apply(PG_FUNCTION_ARGS)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	ApplyCall call = {.fcinfo = fcinfo};
+	Datum row;
+
+	call.apply.memory = AllocSetContextCreate(CurrentMemoryContext, "tq apply",
+											  ALLOCSET_DEFAULT_SIZES);
+	call.found.memory = call.apply.memory;
+	read_arguments(&call);
+	if (call.is_dry)
+		find(&call);
+	else
+	{
+		tq_require_commit(
+			fcinfo, "apply", "It commits after each batch.",
+			"Call it outside of a transaction block, or with dry_run.");
+		apply_run(&call);
+	}
+	MemoryContextSwitchTo(outer);
+	row = answer(&call);
+	MemoryContextDelete(call.apply.memory);
+	PG_RETURN_DATUM(row);
+}

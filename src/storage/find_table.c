@@ -1,0 +1,126 @@
+/*
+ * find_table.c
+ *	  What the functions of src/sql/find.sql answer to tq.apply().
+ *
+ * They are bodies: they read the tables with the plans of bodies, and the scopes
+ * are those of the caller.  No lock is taken.
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+
+#include "tasks.h"
+
+static TqStatement find_all =
+	TQ_BODY_STATEMENT("SELECT tq_internal.apply_find($1, $2)", JSONBOID,
+					  INT8OID);
+
+static TqStatement find_still = TQ_BODY_STATEMENT(
+	"SELECT s.id FROM tq_internal.apply_still($1, $2) AS s (id)"
+	" ORDER BY s.id",
+	JSONBOID, INT8ARRAYOID);
+
+static TqStatement count_found =
+	TQ_BODY_STATEMENT("SELECT tq_internal.apply_counts($1)", INT8ARRAYOID);
+
+static TqStatement read_how = TQ_BODY_STATEMENT(
+	"SELECT h.number, h.downstream, h.deadline, h.priority, h.queue, h.until"
+	" FROM tq_internal.apply_how($1, $2) AS h",
+	TEXTOID, JSONBOID);
+
+static void
+read_found(TupleTableSlot *slot, void *row)
+{
+	TqFound *found = row;
+	bool isnull;
+	ArrayType *ids = DatumGetArrayTypeP(slot_getattr(slot, 1, &isnull));
+	Size size;
+
+	found->n = ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids));
+	size = sizeof(int64) * Max(found->n, 1);
+	found->ids = MemoryContextAllocHuge(found->memory, size);
+	if (found->n > 0)
+		memcpy(found->ids, ARR_DATA_PTR(ids), size);
+}
+
+static void
+read_counts(TupleTableSlot *slot, void *row)
+{
+	bool isnull;
+
+	*(Jsonb **) row = tq_spi_keep(
+		DatumGetJsonbP(slot_getattr(slot, 1, &isnull)));
+}
+
+/*
+ * Finds the tasks of a filter, up to max, by one snapshot; the ids are in
+ * found->memory, in their order.  Raises TQ400 for a filter that is not valid.
+ */
+void
+tq_find_all(Jsonb *filter, int64 max, TqFound *found)
+{
+	(void) tq_spi_read(&find_all,
+					   TQ_VALUES(JsonbPGetDatum(filter), Int64GetDatum(max)),
+					   read_found, found);
+}
+
+/* Returns how many of these tasks are in each queue and state; it outlives the call. */
+Jsonb *
+tq_find_counts(const TqFound *found)
+{
+	Jsonb *counts = NULL;
+
+	(void) tq_spi_read(&count_found,
+					   TQ_VALUES(tq_array_int64(found->ids, found->n)),
+					   read_counts, &counts);
+	return counts;
+}
+
+/* Returns those of these tasks, both by id, that a filter finds still. */
+int64 *
+tq_find_still(Jsonb *filter, const int64 *ids, int n, int *found)
+{
+	return tq_spi_run_ids(&find_still,
+						  TQ_VALUES(JsonbPGetDatum(filter),
+									tq_array_int64(ids, n)),
+						  found);
+}
+
+static void
+read_action(TupleTableSlot *slot, void *row)
+{
+	TqFoundAction *action = row;
+	bool isnull;
+	Datum value;
+
+	action->number = DatumGetInt32(slot_getattr(slot, 1, &isnull));
+	action->downstream = DatumGetBool(slot_getattr(slot, 2, &isnull));
+	value = slot_getattr(slot, 3, &isnull);
+	if (!isnull)
+	{
+		action->deadline = SPI_palloc(sizeof(Interval));
+		*action->deadline = *DatumGetIntervalP(value);
+	}
+	action->priority = DatumGetInt32(slot_getattr(slot, 4, &isnull));
+	value = slot_getattr(slot, 5, &isnull);
+	if (!isnull)
+	{
+		char *queue = TextDatumGetCString(value);
+
+		action->queue = strcpy(SPI_palloc(strlen(queue) + 1), queue);
+	}
+	value = slot_getattr(slot, 6, &isnull);
+	if (!isnull)
+		action->until = DatumGetTimestampTz(value);
+}
+
+/*
+ * Reads an action and its arguments, which outlive the call; raises TQ400 for
+ * what is not valid.
+ */
+void
+tq_find_action(Datum action, Jsonb *arguments, TqFoundAction *read)
+{
+	(void) tq_spi_read(&read_how, TQ_VALUES(action, JsonbPGetDatum(arguments)),
+					   read_action, read);
+}
