@@ -194,6 +194,7 @@ tq_has() {
 		asyncpg) /usr/bin/python3 -c 'import asyncpg' ;;
 		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
 		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
+		prometheus) command -v prometheus && command -v promtool ;;
 		patroni) command -v patroni && command -v etcd && /usr/bin/python3 -c 'import etcd' ;;
 		plproxy) [ -f "$("$tq_server" --sharedir)/extension/plproxy.control" ] ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
@@ -228,6 +229,7 @@ tq_package() {
 		asyncpg) echo python3 python3-asyncpg ;;
 		jdbc) echo libpostgresql-jdbc-java ;;
 		pgbouncer) echo pgbouncer ;;
+		prometheus) echo prometheus python3 ;;
 		patroni) echo patroni etcd-server python3-etcd ;;
 		plproxy) echo "postgresql-$major-plproxy" ;;
 		jsonschema) echo python3 python3-jsonschema ;;
@@ -347,7 +349,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper lintian pgxnclient psycopg2 asyncpg jdbc pgbouncer chromium patroni plproxy " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper lintian pgxnclient psycopg2 asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {

@@ -485,7 +485,7 @@ static char *
 roles_left(void)
 {
 	static const char *const names[] = {"tq_admin", "tq_producer", "tq_worker",
-										"tq_reader"};
+										"tq_reader", "tq_monitor"};
 	Oid admin = get_role_oid(names[0], true);
 	StringInfoData list;
 

@@ -44,7 +44,7 @@ note_claims(const Claimer *claimer, TimestampTz seen, const TqClaimed *claimed,
 	for (int i = first; i < n; i++)
 		recent[i - first] = (TqRecentClaim){claimed[i].task,
 											claimed[i].run_id};
-	tq_worker_note(&claimer->seat, seen, recent, n - first);
+	tq_worker_note(claimer->queue, &claimer->seat, seen, recent, n - first);
 }
 
 /*

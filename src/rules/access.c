@@ -60,27 +60,18 @@ static const char *const worker_scopes[] = {"queue:claim-work:*",
 											"queue:pending-count:*",
 											NULL};
 
-static const char *const reader_scopes[] = {"queue:status:*",
-											"queue:get-task:*",
-											"queue:list-task-group:*",
-											"queue:list-dependent-tasks:*",
-											"queue:get-artifact:*",
-											"queue:list-artifacts:*",
-											"queue:read-messages:*",
-											"queue:pending-count:*",
-											"queue:claimed-count:*",
-											"queue:pending-list:*",
-											"queue:claimed-list:*",
-											"queue:list-task-queues",
-											"queue:get-task-queue:*",
-											"queue:list-provisioners",
-											"queue:get-provisioner:*",
-											"queue:list-worker-types:*",
-											"queue:get-worker-type:*",
-											"queue:list-workers:*",
-											"queue:get-worker:*",
-											"queue:health",
-											NULL};
+static const char *const reader_scopes[] =
+	{"queue:status:*",          "queue:get-task:*",
+	 "queue:list-task-group:*", "queue:list-dependent-tasks:*",
+	 "queue:get-artifact:*",    "queue:list-artifacts:*",
+	 "queue:read-messages:*",   "queue:pending-count:*",
+	 "queue:claimed-count:*",   "queue:pending-list:*",
+	 "queue:claimed-list:*",    "queue:list-task-queues",
+	 "queue:get-task-queue:*",  "queue:list-provisioners",
+	 "queue:get-provisioner:*", "queue:list-worker-types:*",
+	 "queue:get-worker-type:*", "queue:list-workers:*",
+	 "queue:get-worker:*",      "queue:health",
+	 "queue:metrics",           NULL};
 
 /* What shows no payload, result or error. */
 static const char *const monitor_scopes[] = {"queue:pending-count:*",
@@ -93,7 +84,10 @@ static const char *const monitor_scopes[] = {"queue:pending-count:*",
 											 "queue:get-worker-type:*",
 											 "queue:list-workers:*",
 											 "queue:health",
+											 "queue:metrics",
 											 NULL};
+
+static const char *const metrics_scopes[] = {"queue:metrics", NULL};
 
 static const struct BuiltIn
 {
@@ -102,6 +96,7 @@ static const struct BuiltIn
 } built_in[] = {{"tq_producer", producer_scopes},
 				{"tq_worker", worker_scopes},
 				{"tq_reader", reader_scopes},
+				{"tq_monitor", metrics_scopes},
 				{"pg_monitor", monitor_scopes}};
 
 /* Returns the scopes that a role has from the beginning; NULL: none. */

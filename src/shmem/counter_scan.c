@@ -437,6 +437,8 @@ counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 
 	counts->queue = (int32) queue->key.id;
 	counts->has_gauges = queue->gauges.state == TQ_GAUGES_EXACT;
+	counts->looked = pg_atomic_read_u32(&queue->looked);
+	counts->oldest = (TimestampTz) pg_atomic_read_u64(&queue->oldest);
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
 	/* Add up the events of the last minute, without the present period. */
@@ -560,6 +562,7 @@ tq_counts_read_totals(Oid extension, uint64 identity, int *n,
 	database = tq_count_find_database();
 	others->has_gauges = tq_counts_source(database, extension, identity) ==
 						 TQ_COUNT_MEMORY;
+	others->is_full = database != NULL && database->is_full;
 	for (int i = 0; others->has_gauges && i < TQ_QUEUE_GAUGES; i++)
 		others->counters[i] = (int64) pg_atomic_read_u64(&database->others[i]);
 	found = read_entries(extension, 0, n);
@@ -567,6 +570,27 @@ tq_counts_read_totals(Oid extension, uint64 identity, int *n,
 	for (int i = 0; i < *n; i++)
 		found[i].has_gauges &= others->has_gauges;
 	return found;
+}
+
+/*
+ * Keeps since when a run has been pending in each of these queues, and when that
+ * was read.  It is a hint.
+ */
+void
+tq_counts_note_oldest(Oid extension, const TqQueueCounts *counts, int n)
+{
+	tq_count_lock(LW_SHARED);
+	for (int i = 0; i < n; i++)
+	{
+		TqCountKey key = tq_count_key(extension, counts[i].queue);
+		TqCountQueue *queue = tq_count_find_queue(&key);
+
+		if (queue == NULL)
+			continue;
+		pg_atomic_write_u64(&queue->oldest, (uint64) counts[i].oldest);
+		pg_atomic_write_u32(&queue->looked, counts[i].looked);
+	}
+	tq_count_unlock();
 }
 
 /*

@@ -70,6 +70,21 @@ entries_of_set(const TqLruSets *sets, uint32 set, pg_atomic_uint32 **clock)
 }
 
 /*
+ * Returns an entry by its number, from 0, used or free; NULL if there are no more.
+ */
+TqLruEntry *
+tq_lru_entry(const TqLruSets *sets, int n)
+{
+	pg_atomic_uint32 *clock;
+	uint32 set = (uint32) (n / sets->nentries);
+
+	if (sets->memory == NULL || set >= (uint32) sets->nsets)
+		return NULL;
+	return (TqLruEntry *) (entries_of_set(sets, set, &clock) +
+						   n % sets->nentries * sets->entry_size);
+}
+
+/*
  * Returns the entry of a key, which is used by that, or NULL.  The caller holds
  * the lock.
  */

@@ -282,6 +282,7 @@ extern TqLruKey tq_lru_key(const TqLruSets *sets, Oid table, int32 id,
 extern void *tq_lru_find(const TqLruSets *sets, const TqLruKey *key);
 extern void *tq_lru_make(const TqLruSets *sets, const TqLruKey *key);
 extern void tq_lru_free(TqLruEntry *entry);
+extern TqLruEntry *tq_lru_entry(const TqLruSets *sets, int n);
 extern void tq_lru_free_database(const TqLruSets *sets);
 
 /* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
@@ -377,8 +378,10 @@ typedef struct TqWorkerActivity
 extern const TqShmemPart tq_activity_shmem;
 
 extern void tq_activity_forget(Oid table, int32 worker);
-extern void tq_activity_note(Oid table, int32 worker, TimestampTz seen,
-							 const TqRecentClaim *claims, int n);
+extern void tq_activity_note(Oid table, int32 worker, int32 queue,
+							 TimestampTz seen, const TqRecentClaim *claims,
+							 int n);
+extern int32 *tq_activity_queues(Oid table, TimestampTz since, int *n);
 extern void tq_activity_read(Oid table, int32 worker,
 							 TqWorkerActivity *activity);
 
@@ -561,6 +564,8 @@ typedef struct TqCountQueue
 	pg_atomic_uint32 is_limited;                /* a claim was refused */
 	pg_atomic_uint32 refused; /* claims, since slots were last given back */
 	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
+	pg_atomic_uint32 looked;  /* seconds: when `oldest` was read; 0: never */
+	pg_atomic_uint64 oldest;  /* since when a run has been pending; 0: none */
 	TqCountPeriod periods[TQ_COUNT_PERIODS];
 } TqCountQueue;
 
@@ -677,7 +682,10 @@ extern bool tq_count_build_end(void);
 typedef struct TqQueueCounts
 {
 	int32 queue;
-	bool has_gauges; /* those are exact */
+	bool has_gauges;    /* those are exact */
+	bool is_full;       /* others: they are of queues without counters */
+	uint32 looked;      /* as in TqCountQueue */
+	TimestampTz oldest; /* the same */
 	int64 counters[TQ_QUEUE_COUNTERS];
 	int64 last_minute[TQ_RATES];
 } TqQueueCounts;
@@ -689,6 +697,8 @@ extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
 										   TqQueueCounts **queues, int *n);
 extern TqQueueCounts *tq_counts_read_totals(Oid extension, uint64 identity,
 											int *n, TqQueueCounts *others);
+extern void tq_counts_note_oldest(Oid extension, const TqQueueCounts *counts,
+								  int n);
 extern int64 tq_counts_read_running(Oid extension);
 extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
 								 int64 *counters);

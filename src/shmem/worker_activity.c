@@ -12,7 +12,8 @@
  * backend has one set of its own.
  *
  * Locks: those of lru_set.c, in exclusive mode to note a claim or to empty an
- * entry, in share mode to read one.
+ * entry, in share mode to read one.  What counts entries takes none: it may miss
+ * one that is just being written.
  */
 #include "postgres.h"
 
@@ -24,7 +25,8 @@
 typedef struct WorkerActivityEntry
 {
 	TqLruEntry head;
-	int next; /* where the next claim goes */
+	int next;    /* where the next claim goes */
+	int32 queue; /* of the worker */
 	TqWorkerActivity activity;
 } WorkerActivityEntry;
 
@@ -88,7 +90,7 @@ tq_activity_forget(Oid table, int32 worker)
  * Notes that a worker was seen, unless that is 0, and its claims, oldest first.
  */
 void
-tq_activity_note(Oid table, int32 worker, TimestampTz seen,
+tq_activity_note(Oid table, int32 worker, int32 queue, TimestampTz seen,
 				 const TqRecentClaim *claims, int n)
 {
 	TqLruKey key = tq_lru_key(&workers, table, worker, 0, 0);
@@ -99,6 +101,7 @@ tq_activity_note(Oid table, int32 worker, TimestampTz seen,
 	entry = tq_lru_find(&workers, &key);
 	if (entry == NULL)
 		entry = tq_lru_make(&workers, &key);
+	entry->queue = queue;
 	activity = &entry->activity;
 	if (seen != 0)
 		activity->seen = seen;
@@ -135,4 +138,26 @@ tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
 	else
 		*activity = (TqWorkerActivity){0};
 	worker_activity_unlock(&key);
+}
+
+/*
+ * Returns the queues of the workers that were seen since then, as far as they are
+ * known here: one for each worker.
+ */
+int32 *
+tq_activity_queues(Oid table, TimestampTz since, int *n)
+{
+	int32 *queues = palloc(sizeof(int32) * workers.nsets * workers.nentries);
+	const TqLruEntry *head;
+
+	*n = 0;
+	for (int i = 0; (head = tq_lru_entry(&workers, i)) != NULL; i++)
+	{
+		const WorkerActivityEntry *entry = (const WorkerActivityEntry *) head;
+
+		if (head->key.database == MyDatabaseId && head->key.table == table &&
+			entry->activity.seen >= since)
+			queues[(*n)++] = entry->queue;
+	}
+	return queues;
 }

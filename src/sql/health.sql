@@ -297,6 +297,76 @@ END
 $$;
 COMMENT ON FUNCTION tq.health(jsonb) IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok; thresholds of checks by name, others than the default ones';
 
+-- ---- metrics ----
+
+CREATE FUNCTION tq_internal.metric_label(name text, value text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_metric_label' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.metric_label(text, text) IS 'a label of a metric, in which the value may have any character';
+
+-- What tq.metrics() shows that is not of a queue.  Of subscriptions those with the first names.
+CREATE VIEW tq_internal.other_metric AS
+	WITH activity AS MATERIALIZED (SELECT * FROM tq_internal.maintenance_activity()), step AS (
+		SELECT a.*, '{' || tq_internal.metric_label('step', a.step) || '} ' AS labels FROM activity a WHERE a.step <> 'turn'
+	), subscription AS MATERIALIZED (
+		SELECT '{' || tq_internal.metric_label('subscription', s.name) || '} ' AS labels, s.lost_before, t.last_id - s.acked_id AS unread,
+			(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest
+		FROM (SELECT * FROM tq_internal.subscription ORDER BY name LIMIT current_setting('tq.metrics_queues')::int) AS s
+			CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
+	)
+	SELECT 'tq_info' AS metric, 'gauge' AS kind, '1; the versions are its labels.' AS help,
+		format('tq_info{%s,%s,%s} 1', tq_internal.metric_label('library', tq_internal.library_version()),
+			tq_internal.metric_label('sql', (SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq')),
+			tq_internal.metric_label('postgresql', split_part(current_setting('server_version'), ' ', 1))) AS sample
+	UNION ALL
+	SELECT 'tq_maintenance_up', 'gauge', '1: the maintenance worker of this database runs; 0: it is absent, off, or not needed yet.',
+		'tq_maintenance_up ' || (a.state = 'running')::int
+	FROM activity a WHERE a.step = 'turn'
+	UNION ALL
+	SELECT 'tq_maintenance_batches_total', 'counter', 'Batches of a step of maintenance.', 'tq_maintenance_batches_total' || s.labels || s.batches FROM step s
+	UNION ALL
+	SELECT 'tq_maintenance_tasks_total', 'counter', 'Tasks, messages or rows that a step of maintenance has changed.', 'tq_maintenance_tasks_total' || s.labels || s.tasks FROM step s
+	UNION ALL
+	SELECT 'tq_maintenance_failures_total', 'counter', 'Failures of a step of maintenance.', 'tq_maintenance_failures_total' || s.labels || s.failures FROM step s
+	UNION ALL
+	SELECT 'tq_maintenance_failing', 'gauge', '1: the last batch of the step has failed.', 'tq_maintenance_failing' || s.labels || (s.state = 'failing')::int FROM step s
+	UNION ALL
+	SELECT 'tq_maintenance_late_seconds', 'gauge', 'How late the last batch of the step was.',
+		'tq_maintenance_late_seconds' || s.labels || COALESCE(extract(epoch FROM s.last_late), 0) FROM step s
+	UNION ALL
+	SELECT 'tq_postponed_tasks', 'gauge', 'Tasks for which a step of maintenance has failed, 1000 at most.',
+		'tq_postponed_tasks ' || (SELECT count(*) FROM (SELECT FROM tq_internal.postponed LIMIT 1000) AS p)
+	UNION ALL
+	SELECT 'tq_timers_late_seconds', 'gauge', 'How long the first deadline, timeout, claim or delay that is over has waited for maintenance.',
+		'tq_timers_late_seconds ' || COALESCE(greatest(extract(epoch FROM tq_internal.clock_now() - min(d.due)), 0), 0) FROM tq_internal.first_due d
+	UNION ALL
+	SELECT 'tq_outbox_messages', 'gauge', 'Rows of messages that are not published, 1000 at most.', 'tq_outbox_messages ' || count(*)
+	FROM (SELECT FROM tq_internal.unpublished LIMIT 1000) AS m
+	UNION ALL
+	SELECT 'tq_publisher_lag_seconds', 'gauge', 'How long ago messages were last published while some wait; 0: none waits.',
+		'tq_publisher_lag_seconds ' || CASE WHEN EXISTS (SELECT FROM tq_internal.unpublished) THEN COALESCE(greatest(extract(epoch FROM tq_internal.clock_now()
+			- (SELECT k.published FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1)), 0), 0) ELSE 0 END
+	UNION ALL
+	SELECT 'tq_subscription_unread_messages', 'gauge', 'Messages of the log that the subscription has not acknowledged, whether they are for it or not.',
+		'tq_subscription_unread_messages' || s.labels || s.unread FROM subscription s
+	UNION ALL
+	SELECT 'tq_subscription_lag_seconds', 'gauge', 'How long ago the first of them was published.',
+		'tq_subscription_lag_seconds' || s.labels || COALESCE(greatest(extract(epoch FROM tq_internal.clock_now() - s.oldest), 0), 0) FROM subscription s
+	UNION ALL
+	SELECT 'tq_subscription_lost', 'gauge', '1: messages were dropped before the subscription has acknowledged them.',
+		'tq_subscription_lost' || s.labels || (s.lost_before IS NOT NULL)::int FROM subscription s
+	UNION ALL
+	SELECT 'tq_dead_letters', 'gauge', 'Dead letters, as the statistics of the server have them.',
+		'tq_dead_letters ' || pg_catalog.pg_stat_get_live_tuples('tq_internal.dead_letter'::regclass)
+	UNION ALL
+	SELECT 'tq_notification_queue_usage_ratio', 'gauge', 'How full the queue of NOTIFY is, from 0 to 1.', 'tq_notification_queue_usage_ratio ' || pg_notification_queue_usage()
+	UNION ALL
+	SELECT 'tq_standby', 'gauge', '1: the server is a standby.', 'tq_standby ' || pg_is_in_recovery()::int;
+COMMENT ON VIEW tq_internal.other_metric IS 'samples of tq.metrics() that are not of a queue';
+
+CREATE FUNCTION tq.metrics() RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_metrics' LANGUAGE C;
+COMMENT ON FUNCTION tq.metrics() IS 'what the server counts, in the text form of Prometheus; a queue beyond the first tq.metrics_queues counts as queue="other"';
+
 -- A number in at most 7 characters, and a time in at most 5.
 CREATE FUNCTION tq_internal.short_count(given numeric) RETURNS text
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -72,8 +72,8 @@ CREATE VIEW tq_internal.left_role AS
 	FROM pg_catalog.pg_roles r
 		CROSS JOIN LATERAL (SELECT string_agg(DISTINCT quote_ident(d.datname), ', ') AS others
 			FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
-			WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (SELECT a.oid FROM pg_catalog.pg_roles a WHERE a.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader')) AND d.datname <> current_database()) AS u
-	WHERE r.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader');
+			WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (SELECT a.oid FROM pg_catalog.pg_roles a WHERE a.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader', 'tq_monitor')) AND d.datname <> current_database()) AS u
+	WHERE r.rolname IN ('tq_admin', 'tq_producer', 'tq_worker', 'tq_reader', 'tq_monitor');
 COMMENT ON VIEW tq_internal.left_role IS 'roles that CREATE EXTENSION has made, each with the statement that removes it; NULL: other databases use it';
 
 CREATE FUNCTION tq.prepare_drop() RETURNS TABLE (moment text, object text, statement text)

@@ -67,7 +67,7 @@ DECLARE
 	member pg_catalog.name;
 	heirs pg_catalog.text;
 BEGIN
-	FOREACH made IN ARRAY ARRAY['tq_admin', 'tq_producer', 'tq_worker', 'tq_reader'] LOOP
+	FOREACH made IN ARRAY ARRAY['tq_admin', 'tq_producer', 'tq_worker', 'tq_reader', 'tq_monitor'] LOOP
 		BEGIN
 			IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = made) THEN
 				EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', made);

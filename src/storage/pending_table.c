@@ -870,3 +870,61 @@ tq_pending_walk(int32 queue, int priority, int64 from, TqVisit *visit,
 	tq_table_close(table);
 	UnregisterSnapshot(snapshot);
 }
+
+/* Returns when the first run of a priority was scheduled, from `low` on; 0: none. */
+static TimestampTz
+first_scheduled(TqScan *order, int32 queue, int priority, int64 low)
+{
+	/* Where claims have been, the first pass mostly finds it near. */
+	int64 below = low == TQ_CURSOR_BEGIN || low < 0
+					  ? PG_INT64_MAX
+					  : Min(low, PG_INT64_MAX - NEAR_IDS(1)) + NEAR_IDS(1);
+	int64 seq;
+
+	while (low < below)
+	{
+		tq_scan_seek_range(order, Int32GetDatum(queue),
+						   Int16GetDatum(priority), low, below);
+		while (tq_scan_next_entry(order, &seq))
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (tq_scan_fetch(order))
+				return tq_row_time(order->slot, Anum_pending_scheduled);
+		}
+		low = below;
+		below = PG_INT64_MAX;
+	}
+	return 0;
+}
+
+/*
+ * Sets oldest[] to since when the first run of each queue has been scheduled, of
+ * any priority; 0: none is pending.
+ */
+void
+tq_pending_oldest(const int32 *queues, int n, TimestampTz *oldest)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TqTable *table = tq_table_open(&pending);
+	TqScan *order = tq_scan_begin_range(table, &pending_order, 3, snapshot);
+
+	for (int i = 0; i < n; i++)
+	{
+		TqCursor cursor;
+
+		oldest[i] = 0;
+		tq_cursor_read(RelationGetRelid(table->rel), queues[i], &cursor);
+		for (int priority = TQ_PRIORITY_HIGHEST;
+			 priority >= TQ_PRIORITY_LOWEST; priority--)
+		{
+			TimestampTz first = first_scheduled(order, queues[i], priority,
+												cursor.low[priority]);
+
+			if (first != 0 && (oldest[i] == 0 || first < oldest[i]))
+				oldest[i] = first;
+		}
+	}
+	tq_scan_end(order);
+	tq_table_close(table);
+	UnregisterSnapshot(snapshot);
+}

@@ -66,6 +66,10 @@ static TqStatement numbers_of = TQ_STATEMENT(
 	" ORDER BY task_queue_id COLLATE \"C\" LIMIT $2",
 	TEXTOID, INT4OID);
 
+static TqStatement first_queues =
+	TQ_STATEMENT("SELECT * FROM tq_internal.queue ORDER BY id LIMIT $1",
+				 INT4OID);
+
 /* The number of a queue that was found, and whether it is retired. */
 typedef struct QueueFound
 {
@@ -235,4 +239,20 @@ void
 tq_queues_forget(TimestampTz before)
 {
 	tq_spi_run(&forget_queues, TQ_VALUES(TimestampTzGetDatum(before)), NULL);
+}
+
+static void
+read_queue(TupleTableSlot *slot, void *into)
+{
+	*(TqQueueRow *) into =
+		(TqQueueRow){.id = tq_row_int32(slot, Anum_queue_id),
+					 .name = tq_row_text(slot, Anum_queue_task_queue_id)};
+}
+
+/* Returns the queues with the lowest numbers, in their order. */
+TqQueueRow *
+tq_queues_first(int max, int *found)
+{
+	return tq_spi_read_all(&first_queues, TQ_VALUES(Int32GetDatum(max)),
+						   read_queue, sizeof(TqQueueRow), found);
 }

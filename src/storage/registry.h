@@ -37,6 +37,15 @@ typedef struct TqQueueNumber
 
 extern int32 tq_queue_find(const char *name);
 extern char *tq_queue_name(int32 queue);
+
+/* A queue, and its name. */
+typedef struct TqQueueRow
+{
+	int32 id;
+	char *name;
+} TqQueueRow;
+
+extern TqQueueRow *tq_queues_first(int max, int *found);
 extern int32 tq_queue_intern(const char *name);
 extern TqQueueNumber *tq_queue_numbers_of(const char *provisioner, int max,
 										  int *found);
@@ -118,8 +127,10 @@ extern bool tq_worker_seat_find(int32 queue, const char *group,
 								const char *name, TqWorkerSeat *seat);
 extern void tq_worker_seat_intern(int32 queue, const char *group,
 								  const char *name, TqWorkerSeat *seat);
-extern void tq_worker_note(const TqWorkerSeat *seat, TimestampTz seen,
-						   const TqRecentClaim *claims, int n);
+extern void tq_worker_note(int32 queue, const TqWorkerSeat *seat,
+						   TimestampTz seen, const TqRecentClaim *claims,
+						   int n);
+extern int32 *tq_workers_seen(TimestampTz since, int *n);
 extern bool tq_worker_store(int32 queue, const char *group, const char *name,
 							TqWorkerSeat *seat, TimestampTz now, bool claims);
 extern void tq_worker_activity(int32 worker, TqWorkerActivity *activity);

@@ -460,6 +460,7 @@ typedef bool TqVisit(const TqWalkedRun *run, void *arg);
 
 extern void tq_pending_walk(int32 queue, int priority, int64 from,
 							TqVisit *visit, void *arg);
+extern void tq_pending_oldest(const int32 *queues, int n, TimestampTz *oldest);
 
 /* ---- fair_position.c: positions of runs in queues that are fair ---- */
 

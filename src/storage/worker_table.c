@@ -263,14 +263,21 @@ tq_worker_claims(const TqWorkerActivity *activity, Datum *tasks, Datum *runs)
  * claims, oldest first.  One that was forgotten begins as a new one.
  */
 void
-tq_worker_note(const TqWorkerSeat *seat, TimestampTz seen,
+tq_worker_note(int32 queue, const TqWorkerSeat *seat, TimestampTz seen,
 			   const TqRecentClaim *claims, int n)
 {
 	Oid table = tq_relation_oid(&worker_table);
 
 	if (!seat->is_known)
 		tq_activity_forget(table, seat->id);
-	tq_activity_note(table, seat->id, seen, claims, n);
+	tq_activity_note(table, seat->id, queue, seen, claims, n);
+}
+
+/* Returns the queues of workers that were seen since then; see above. */
+int32 *
+tq_workers_seen(TimestampTz since, int *n)
+{
+	return tq_activity_queues(tq_relation_oid(&worker_table), since, n);
 }
 
 /*

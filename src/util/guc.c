@@ -29,6 +29,7 @@ int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
 int tq_seen_interval = 30 * 1000;
 int tq_log_expired_claims = 60 * 1000;
+int tq_metrics_queues = 200;
 int tq_retain_completed = 7 * 24 * 60 * 60;
 int tq_retain_failed = 30 * 24 * 60 * 60;
 int tq_retain_dead_letters = 90 * 24 * 60 * 60;
@@ -319,6 +320,10 @@ define_numbers(void)
 		"How large the content of an inline artifact may be.", NULL,
 		&tq_max_inline_artifact, 1024 * 1024, 0, 256 * 1024 * 1024, PGC_SUSET,
 		GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.metrics_queues",
+		"How many task queues tq.metrics() shows one by one.", NULL,
+		&tq_metrics_queues, 200, 0, 10000, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("tq.max_runs", "How many runs a task may have.",
 							NULL, &tq_max_runs, 50, 1, 1001, PGC_SUSET, 0,
 							NULL, NULL, NULL);

@@ -279,7 +279,7 @@ SELECT is(pg_temp.attempt($$SELECT tq.grant_scopes('scoped', ARRAY[repeat('a', 1
 SELECT is(pg_temp.attempt($$SELECT tq.revoke_scopes('tq_worker', '{queue:claim-work:*}')$$, '{}', current_user), 'TQ409', '7 a scope that a role has by the extension');
 
 -- ---------------------------------------------------------------------------
--- The four roles, and the rights to queues
+-- The roles of tq, and the rights to queues
 -- ---------------------------------------------------------------------------
 
 CREATE ROLE producer IN ROLE tq_producer;

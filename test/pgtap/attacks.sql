@@ -361,7 +361,7 @@ SELECT is(array(SELECT DISTINCT proowner::regrole::text FROM pg_proc WHERE prona
 	UNION SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)), ARRAY[quote_ident(:'me')], 'all belong to the owner of the extension');
 SELECT is(array(SELECT defaclacl::text FROM pg_default_acl WHERE defaclnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)), '{}', 'no default privileges');
 SELECT is(array(SELECT format('%s %s', c.oid::regclass, a.grantee::regrole) FROM pg_class AS c, aclexplode(c.relacl) AS a
-	WHERE c.relnamespace = 'tq_internal'::regnamespace AND a.grantee <> c.relowner AND NOT (c.relkind = 'v' AND c.relname ~ '^(all|visible)_')), '{}', 'and the four roles have no right on a table either');
+	WHERE c.relnamespace = 'tq_internal'::regnamespace AND a.grantee <> c.relowner AND NOT (c.relkind = 'v' AND c.relname ~ '^(all|visible)_')), '{}', 'and the five roles have no right on a table either');
 
 -- ---------------------------------------------------------------------------
 -- What was there before CREATE EXTENSION

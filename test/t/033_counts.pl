@@ -99,6 +99,44 @@ is(psql($node, q{SELECT (t.unscheduled, t.delayed, t.pending, t.running) = (s.bl
 	WHERE q.task_queue_id = 'c/a'}), 't', 'and the numbers of tasks');
 psql($node, q{SELECT tq.enqueue('c/dead', policy => '{"deadLetter": true}', retries => 0); SELECT tq.report_failed(task_id, 0) FROM tq.claim_work('c/dead', 'g', 'w')});
 is(psql($node, q{SELECT t.dead_letters FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/dead'}), 1, 'a dead letter is counted');
+
+# ---- metrics ----
+
+# The value of a sample of tq.metrics().
+sub sample
+{
+	my ($server, $name, $role) = @_;
+	my $page = psql($server, ($role ? "SET ROLE $role;" : '') . 'SELECT tq.metrics()');
+
+	return $page =~ /^\Q$name\E (\S+)$/m ? $1 : undef;
+}
+
+my %samples = ('tq_tasks{queue="c/a",state="running"}' => 23, 'tq_tasks_created_total{queue="c/a"}' => 224, 'tq_runs_claimed_total{queue="c/a"}' => 100,
+	'tq_runs_completed_total{queue="c/a"}' => 60, 'tq_runs_failed_total{queue="c/a"}' => 10, 'tq_runs_exception_total{queue="c/a",reason="worker-shutdown"}' => 7,
+	'tq_runs_retried_total{queue="c/a"}' => 7, 'tq_claims_expired_total{queue="c/a"}' => 0, 'tq_dead_letters_total{queue="c/dead"}' => 1,
+	'tq_wait_seconds_count{queue="c/a"}' => 100, 'tq_run_seconds_bucket{queue="c/a",le="+Inf"}' => 77, 'tq_workers{queue="c/dead"}' => 1,
+	'tq_counters_exact' => 1, 'tq_maintenance_up' => 1, 'tq_publisher_lag_seconds' => 0);
+is_deeply({ map { $_ => sample($node, $_) } keys %samples }, \%samples, 'metrics show the same');
+is(sample($node, 'tq_wait_seconds_sum{queue="c/a"}') + 0, psql($node, q{SELECT waited_us::float8 / 1000000 FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/a'}) + 0,
+	'the sum of a histogram is exact');
+is(psql($node, q{SELECT bool_and(last <= value) FROM (SELECT m[2]::numeric AS value, lag(m[2]::numeric, 1, 0) OVER (PARTITION BY m[1] ORDER BY n) AS last
+	FROM regexp_matches(tq.metrics(), '(tq_run_seconds_bucket.queue="c/a")[^ ]* (\d+)', 'g') WITH ORDINALITY AS f (m, n)) AS b}), 't', 'and its buckets grow');
+psql($node, q{SELECT tq.subscribe(E'a "name"\\\\with\na line', 'task-failed')});
+like(psql($node, 'SELECT tq.metrics()'), qr/^tq_subscription_lost\{subscription="a \\"name\\"\\\\with\\na line"\} 0$/m, 'labels of any text');
+psql($node, q{SELECT tq.unsubscribe(E'a "name"\\\\with\na line')});
+psql($node, "ALTER DATABASE $db SET tq.metrics_queues = 1");
+is(sample($node, 'tq_tasks_created_total{queue="other"}'), psql($node, q{SELECT sum(created) FROM tq.queue_stats WHERE task_queue_id <> 'c/a'}), 'other queues are one');
+is(sample($node, 'tq_tasks{queue="other",state="pending"}'), psql($node, q{SELECT sum(pending) FROM tq.queue_stats WHERE task_queue_id <> 'c/a'}), 'with their tasks');
+is(sample($node, 'tq_tasks_created_total{queue="c/a"}'), 224, 'the first has its own label');
+psql($node, "ALTER DATABASE $db RESET tq.metrics_queues");
+psql($node, q{CREATE ROLE scraper LOGIN IN ROLE tq_monitor});
+is(sample($node, 'tq_tasks_created_total{queue="c/a"}', 'scraper'), 224, 'a member of tq_monitor reads them');
+like(($node->psql($db, 'SET ROLE scraper; SELECT * FROM tq.health()'))[2], qr/queue:health/, 'and nothing else');
+is(psql($node, q{SET ROLE scraper; SELECT (SELECT count(*) FROM tq.queue_stats) + (SELECT count(*) FROM tq.task_overview)}), 0, 'no rows either');
+psql($node, q{DROP ROLE scraper; CREATE ROLE nobody});
+like(($node->psql($db, 'SET ROLE nobody; SELECT tq.metrics()'))[2], qr/TQ403|queue:metrics/, 'a role without rights does not');
+is(psql($node, q{SET tq.clock_offset = '1 hour'; SELECT substring(tq.metrics() FROM 'tq_oldest_pending_seconds.queue="c/a". (\d+)')::int BETWEEN 3600 AND 3700}), 't', 'since when the first run has been pending');
+
 ok($node->poll_query_until($db, q{SELECT created_per_s > 0 AND claimed_per_s > 0 AND ended_per_s > 0 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
 	'rates of the last minute');
 

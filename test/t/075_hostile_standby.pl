@@ -148,7 +148,7 @@ my %inner = (
 $read{"tq_internal.$_"} = ["SELECT * FROM tq_internal.$_$inner{$_}"] foreach keys %inner;
 
 # Answers that are of one server, or of the moment.
-my %own = map { $_ => 1 } qw(tq.slugid tq_internal.slugid_in_bucket tq_internal.clock_now tq_internal.maintenance_activity tq.health tq.top tq_internal.waiters
+my %own = map { $_ => 1 } qw(tq.slugid tq_internal.slugid_in_bucket tq_internal.clock_now tq_internal.maintenance_activity tq.health tq.metrics tq.top tq_internal.waiters
   tq_internal.background_workers tq_internal.count_state tq_internal.expired_claims tq_internal.queue_counters tq_internal.queue_totals tq_internal.may_see_statements tq.report_html tq.group_gantt);
 
 is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],

@@ -61,7 +61,7 @@ is($statement{q{tq in shared_preload_libraries, if no other database has it: lea
 # A second database that has tq keeps the roles.
 query('CREATE DATABASE second');
 query('CREATE EXTENSION tq', 'second');
-is(query(q{SELECT count(*) || ' ' || count(statement) FROM tq.prepare_drop() WHERE object LIKE 'role tq_%'}), '4 0', 'roles that another database uses have no statement');
+is(query(q{SELECT count(*) || ' ' || count(statement) FROM tq.prepare_drop() WHERE object LIKE 'role tq_%'}), '5 0', 'roles that another database uses have no statement');
 is(query(q{SELECT object FROM tq.prepare_drop() WHERE object LIKE 'role tq_admin%'}), 'role tq_admin, which is needed in database second', 'but the name of the database');
 like(query(q{SELECT statement FROM tq.prepare_drop() WHERE moment = 'elsewhere'}, 'second'), qr/^SELECT cron\.unschedule\(jobid\) FROM cron\.job WHERE database = 'second'/, 'there pg_cron is elsewhere');
 query('DROP DATABASE second');

@@ -147,8 +147,8 @@ ok(wait_worker($node, 'beside'), 'and a process for a worker');
 # ---- what stays ----
 
 ($status, $out, $err) = $node->psql('beside', 'DROP EXTENSION tq CASCADE');
-like($err, qr/NOTICE:  roles of tq stay, and no other database uses them: tq_admin, tq_producer, tq_worker, tq_reader\nHINT:  DROP ROLE tq_admin, tq_producer, tq_worker, tq_reader/, 'the roles are named');
-query('DROP ROLE tq_admin, tq_producer, tq_worker, tq_reader', 'postgres');
+like($err, qr/NOTICE:  roles of tq stay, and no other database uses them: tq_admin, tq_producer, tq_worker, tq_reader, tq_monitor\nHINT:  DROP ROLE tq_admin, tq_producer, tq_worker, tq_reader, tq_monitor/, 'the roles are named');
+query('DROP ROLE tq_admin, tq_producer, tq_worker, tq_reader, tq_monitor', 'postgres');
 ($status, $out, $err) = $node->psql('beside', 'DROP SCHEMA tq');
 is($err, '', 'and only when the extension is dropped');
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|could not/, 'the server was not disturbed');

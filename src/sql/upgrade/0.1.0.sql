@@ -36,6 +36,19 @@ DROP FUNCTION tq.bind(text, text, text), tq.bucket(tq.slugid), tq.bucket_counts(
 DROP PROCEDURE tq.install_cron_upkeep(text), tq.wait_for_task(tq.slugid, interval), tq.wait_for_task_group(tq.slugid, interval);
 DROP TYPE tq.provisioner_entry;
 
+-- ---- roles ----
+
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_monitor') THEN
+		CREATE ROLE tq_monitor NOLOGIN;
+		COMMENT ON ROLE tq_monitor IS 'role of the extension tq';
+	END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+	NULL;		-- updated concurrently in another database
+END
+$$;
+
 -- ---- what is stored ----
 
 -- An aborted transaction takes numbers, too.
