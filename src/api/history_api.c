@@ -33,6 +33,7 @@ PG_FUNCTION_INFO_V1(tq_history_changes);
 PG_FUNCTION_INFO_V1(tq_exact_gauges);
 PG_FUNCTION_INFO_V1(tq_histogram_add);
 PG_FUNCTION_INFO_V1(tq_histogram_bytes);
+PG_FUNCTION_INFO_V1(tq_histogram_of);
 PG_FUNCTION_INFO_V1(tq_histogram_part);
 
 #define GAP_MS 60000
@@ -148,6 +149,22 @@ tq_histogram_bytes(PG_FUNCTION_ARGS)
 	if (stored == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_BYTEA_P(stored);
+}
+
+/* histogram_of(duration interval) -> bytea: the distribution of one duration */
+Datum
+tq_histogram_of(PG_FUNCTION_ARGS)
+{
+	const Interval *span = PG_GETARG_INTERVAL_P(0);
+	int64 us = span->time + span->day * USECS_PER_DAY;
+	StringInfoData bytes;
+
+	initStringInfo(&bytes);
+	appendStringInfoSpaces(&bytes, VARHDRSZ);
+	put_number(&bytes, tq_histogram_bucket(us / 1000));
+	put_number(&bytes, 1);
+	SET_VARSIZE(bytes.data, bytes.len);
+	PG_RETURN_BYTEA_P(bytes.data);
 }
 
 /* histogram_part(histogram bytea, part float8) -> interval: a percentile */

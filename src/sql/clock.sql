@@ -92,6 +92,7 @@ BEGIN
 	UPDATE tq_internal.activation a SET since = least(a.since, now), swept = least(a.swept, now)
 		WHERE a.ctid IN (SELECT x.ctid FROM tq_internal.activation x WHERE greatest(x.since, x.swept) > late FOR UPDATE SKIP LOCKED);
 	DELETE FROM tq_internal.queue_history h WHERE h.seconds IN (10, 60, 3600) AND h.at > now;	-- of times that are still to come
+	DELETE FROM tq_internal.task_name_history h WHERE h.day > now;
 	RETURN true;
 END
 $$;

@@ -27,6 +27,9 @@ COMMENT ON FUNCTION tq_internal.histogram_bytes(internal) IS 'a sum of distribut
 CREATE AGGREGATE tq_internal.histogram_sum(bytea) (
 	SFUNC = tq_internal.histogram_add, STYPE = internal, FINALFUNC = tq_internal.histogram_bytes);
 COMMENT ON AGGREGATE tq_internal.histogram_sum(bytea) IS 'sum of stored distributions; NULL: of none';
+CREATE FUNCTION tq_internal.histogram_of(duration interval) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'tq_histogram_of' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.histogram_of(interval) IS 'the distribution of one duration';
 CREATE FUNCTION tq_internal.histogram_part(histogram bytea, part float8) RETURNS interval
 	AS 'MODULE_PATHNAME', 'tq_histogram_part' LANGUAGE C IMMUTABLE STRICT;
 COMMENT ON FUNCTION tq_internal.histogram_part(bytea, float8) IS 'the duration that this part of a stored distribution does not exceed';
@@ -94,10 +97,65 @@ BEGIN
 	FOREACH size IN ARRAY CASE WHEN ends_minute THEN '{10,60,3600}'::int[] ELSE '{}' END LOOP
 		DELETE FROM tq_internal.queue_history h WHERE h.seconds = size AND h.at < ended - tq_internal.history_kept(size);
 	END LOOP;
+	IF ends_minute THEN
+		DELETE FROM tq_internal.task_name_history h WHERE h.day < ended - least(tq_internal.history_kept(3600), '14 days');
+	END IF;
 	RETURN written;
 END
 $$;
 COMMENT ON FUNCTION tq_internal.write_history() IS 'writes what has happened in queues in the last ten seconds, and what is summed up of it; deletes what is over; returns how many rows it has written';
+
+-- ---- by the names of tasks ----
+--
+-- Counters by name would make each end of a run dearer.  So maintenance looks for the
+-- runs that have ended: a pass over the table of runs, a part of it in each step, counts
+-- those that ended between the beginnings of the pass before and of this one, each once,
+-- because what has ended stays where it is.  A transaction that is open when a pass
+-- begins may have ended runs that it does not see; so the time ends before
+-- it began, unless that was an hour ago.
+
+CREATE FUNCTION tq_internal.names_upto() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	open interval := (SELECT clock_timestamp() - min(a.xact_start) FROM pg_catalog.pg_stat_activity a
+		WHERE a.datname = current_database() AND a.backend_xid IS NOT NULL AND a.pid <> pg_backend_pid());
+BEGIN
+	RETURN tq_internal.clock_now() - interval '1 s' - least(greatest(open, '0'), '1 hour');
+END
+$$;
+COMMENT ON FUNCTION tq_internal.names_upto() IS 'a time before which runs have ended that a pass which begins now sees';
+
+-- A queue has a thousand names a day: those that come first, of several at once those with
+-- most runs.
+CREATE FUNCTION tq_internal.count_names(since timestamptz, upto timestamptz, block bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	first tid := format('(%s,0)', block)::tid;
+	blocks int := 64;
+	last tid := format('(%s,0)', block + blocks)::tid;
+BEGIN
+	WITH found AS MATERIALIZED (
+		SELECT date_bin('1 day', r.resolved, 'epoch') AS day, t.queue, coalesce(left(t.metadata ->> 'name', 100), '') AS name, count(*) AS runs,
+			count(*) FILTER (WHERE r.state = 3) AS completed, count(*) FILTER (WHERE r.state = 4) AS failed, count(*) FILTER (WHERE r.state = 5) AS exception,
+			tq_internal.histogram_sum(tq_internal.histogram_of(r.started - r.scheduled)) AS waited, tq_internal.histogram_sum(tq_internal.histogram_of(r.resolved - r.started)) AS ran
+		FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task
+		WHERE r.ctid >= first AND r.ctid < last AND r.resolved >= since AND r.resolved < upto GROUP BY 1, 2, 3
+	), known AS (
+		SELECT k.day, k.queue, count(*) AS names FROM tq_internal.task_name_history k
+		WHERE NOT k.is_rest AND (k.day, k.queue) IN (SELECT f.day, f.queue FROM found f) GROUP BY 1, 2
+	), placed AS (
+		SELECT f.*, h.name IS NULL AND coalesce(k.names, 0) + row_number() OVER (PARTITION BY f.day, f.queue, h.name IS NULL ORDER BY f.runs DESC, f.name) > 1000 AS is_rest
+		FROM found f LEFT JOIN tq_internal.task_name_history h ON h.day = f.day AND h.queue = f.queue AND NOT h.is_rest AND h.name = f.name
+			LEFT JOIN known k ON k.day = f.day AND k.queue = f.queue
+	)
+	INSERT INTO tq_internal.task_name_history AS h
+		SELECT p.day, p.queue, p.is_rest, CASE WHEN p.is_rest THEN '' ELSE p.name END, sum(p.completed), sum(p.failed), sum(p.exception),
+			tq_internal.histogram_sum(p.waited), tq_internal.histogram_sum(p.ran)
+		FROM placed p GROUP BY 1, 2, 3, 4
+		ON CONFLICT (day, queue, is_rest, name) DO UPDATE SET completed = h.completed + excluded.completed, failed = h.failed + excluded.failed, exception = h.exception + excluded.exception,
+			waited = (SELECT tq_internal.histogram_sum(v.x) FROM (VALUES (h.waited), (excluded.waited)) AS v (x)), ran = (SELECT tq_internal.histogram_sum(v.x) FROM (VALUES (h.ran), (excluded.ran)) AS v (x));
+	RETURN CASE WHEN (block + blocks) * current_setting('block_size')::bigint < pg_relation_size('tq_internal.run') THEN block + blocks ELSE -1 END;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.count_names(timestamptz, timestamptz, bigint) IS 'counts runs that have ended between these times, of the table of runs from a block on, by the name of their task; returns the next block, -1: that was the end';
 
 -- ---- readers ----
 
@@ -222,3 +280,33 @@ END
 $$;
 COMMENT ON FUNCTION tq.queue_history(text, timestamptz, timestamptz, interval) IS
 	'what has happened in queues, a row for each step of each queue: rates, what there was at its end, and how long runs waited and took';
+
+CREATE FUNCTION tq.task_name_stats(queue text DEFAULT '*', since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL)
+	RETURNS TABLE (task_queue_id text, name text, completed bigint, failed bigint, exception bigint,
+		wait_p50 interval, wait_p95 interval, wait_p99 interval, run_p50 interval, run_p95 interval, run_p99 interval)
+	LANGUAGE tq_read AS $$
+DECLARE
+	first timestamptz := date_bin('1 day', coalesce(since, tq_internal.clock_now()), 'epoch');
+	sees_all bool := has_table_privilege(tq_internal.caller(), 'tq_internal.all_task_overview', 'SELECT');
+	pattern text;
+BEGIN
+	PERFORM tq_internal.not_null(queue, 'queue');
+	pattern := tq_internal.arg_queues(queue);
+	IF NOT isfinite(since) THEN
+		PERFORM tq_internal.bad_history(format('invalid since "%s"', since), 'It is not finite.', 'Give a time, or leave it out for today.');
+	END IF;
+	RETURN QUERY
+		SELECT s.task_queue_id, CASE WHEN NOT s.is_rest THEN s.name END, s.completed, s.failed, s.exception,
+			tq_internal.histogram_part(s.waited, 0.5), tq_internal.histogram_part(s.waited, 0.95), tq_internal.histogram_part(s.waited, 0.99),
+			tq_internal.histogram_part(s.ran, 0.5), tq_internal.histogram_part(s.ran, 0.95), tq_internal.histogram_part(s.ran, 0.99)
+		FROM (SELECT q.task_queue_id, h.is_rest, h.name, sum(h.completed) AS completed, sum(h.failed) AS failed, sum(h.exception) AS exception,
+				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
+			FROM tq_internal.task_name_history h JOIN tq_internal.queue q ON q.id = h.queue
+			WHERE h.day >= first AND (until IS NULL OR h.day < until) AND (q.task_queue_id = pattern OR right(pattern, 1) = '*' AND starts_with(q.task_queue_id, left(pattern, -1)))
+				AND (sees_all OR q.task_queue_id = ANY (tq_internal.visible_queues('status')))
+			GROUP BY q.task_queue_id, h.is_rest, h.name) AS s
+		ORDER BY s.task_queue_id, s.completed + s.failed + s.exception DESC, s.name;
+END
+$$;
+COMMENT ON FUNCTION tq.task_name_stats(text, timestamptz, timestamptz) IS
+	'runs that have ended, by queue and name of their task, on the days between these times: how many, and how long they waited and took; name is NULL for all further names of a queue together';

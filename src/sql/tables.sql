@@ -598,6 +598,20 @@ CREATE TABLE tq_internal.queue_history (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.queue_history IS 'what has happened in queues, by steps of ten seconds, a minute and an hour; not dumped, as it is of one server';
 
+CREATE TABLE tq_internal.task_name_history (
+	day timestamptz NOT NULL,		-- when it began, in UTC
+	queue int NOT NULL,				-- as in queue_history
+	is_rest bool NOT NULL,			-- of all names that have no row
+	name text COLLATE "C" NOT NULL,	-- the beginning of it; '': the tasks have none
+	completed int NOT NULL,
+	failed int NOT NULL,
+	exception int NOT NULL,
+	waited bytea,					-- as in queue_history
+	ran bytea,
+	PRIMARY KEY (day, queue, is_rest, name)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.task_name_history IS 'runs that have ended on a day, by the name of their task; not dumped, as it is of one server';
+
 -- Row security without a policy hides the rows from roles that may read all data.
 CREATE TABLE tq_internal.secret (
 	id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),	-- of no other server

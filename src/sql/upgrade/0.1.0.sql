@@ -144,6 +144,19 @@ CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, 
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed_run', '');
 
+CREATE TABLE tq_internal.task_name_history (
+	day timestamptz NOT NULL,
+	queue int NOT NULL,
+	is_rest bool NOT NULL,
+	name text COLLATE "C" NOT NULL,
+	completed int NOT NULL,
+	failed int NOT NULL,
+	exception int NOT NULL,
+	waited bytea,
+	ran bytea,
+	PRIMARY KEY (day, queue, is_rest, name)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+
 ALTER TYPE tq.claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
