@@ -26,13 +26,16 @@ SERVED_TOO =
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.control)
 
 MODULE_big = tq
-OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c)))
+OBJS = $(patsubst $(tree)/%.c,%.o,$(filter-out $(tree)/src/bin/%,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c))))
 # Pictures and the router are libraries of their own, with copies of what they need of
 # core and util.
 extras = tq_picture$(DLSUFFIX) tq_shard$(DLSUFFIX)
 tq_picture_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/picture/*.c))) src/core/names.o src/util/declared.o
 tq_shard_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/extras/router/*.c))) src/util/declared.o src/util/lines.o src/util/slugid.o
 extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
+# A program, which PGXS does not build beside a library.
+worker = src/bin/tq-worker$(X)
+worker_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/bin/*.c)))
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql $(tree)/src/extras/router/tq_shard--*.sql))))
 upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
 # The router of 0.1.0 is made again.
@@ -73,7 +76,7 @@ test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
 generated = src/api/audited.inc test/calls.sql
-EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
+EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) $(worker) $(worker_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist deb
 
@@ -103,7 +106,7 @@ deb:
 	@command -v dh >/dev/null && command -v pg_buildext >/dev/null || \
 		{ echo 'make deb: install debhelper and postgresql-server-dev-all' >&2; exit 1; }
 	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && mkdir "$$work/tq" && \
-	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude='./.build' --exclude='./tmp_check*' \
+	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude=./src/bin/tq-worker --exclude='./.build' --exclude='./tmp_check*' \
 		--exclude='./*.deb' -cf - . | tar -C "$$work/tq" -xf - && \
 	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
 	mv "$$work"/*.deb "$$work"/*.changes "$$work"/*.buildinfo '$(CURDIR)'
@@ -124,7 +127,7 @@ ifneq ($(realpath $(tree)),$(CURDIR))
 ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o $(tree)/src/*/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS) $(extra_OBJS))) src/sql test)
+$(shell mkdir -p $(sort $(dir $(OBJS) $(extra_OBJS) $(worker_OBJS))) src/sql test)
 EXTRA_CLEAN += src test
 endif
 
@@ -144,6 +147,21 @@ install-extras: $(extras) installdirs
 	$(INSTALL_SHLIB) $(extras) '$(DESTDIR)$(pkglibdir)/'
 uninstall-extras:
 	rm -f $(addprefix '$(DESTDIR)$(pkglibdir)'/,$(extras))
+
+# The worker links libpq only, and is installed beside the server's programs.
+all: $(worker)
+install: install-worker
+uninstall: uninstall-worker
+.PHONY: install-worker uninstall-worker
+$(worker_OBJS): override CPPFLAGS := -D_GNU_SOURCE -I$(includedir) $(CPPFLAGS)
+$(worker): $(worker_OBJS)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LDFLAGS_EX) $(libpq)
+install-worker: $(worker)
+	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir)/man1'
+	$(INSTALL_PROGRAM) $(worker) '$(DESTDIR)$(bindir)/'
+	$(INSTALL_DATA) '$(tree)/src/bin/tq-worker.1' '$(DESTDIR)$(mandir)/man1/'
+uninstall-worker:
+	rm -f '$(DESTDIR)$(bindir)/$(notdir $(worker))' '$(DESTDIR)$(mandir)/man1/tq-worker.1'
 
 # Other extensions install a README.md as well.
 docmoduledir = extension/tq
@@ -194,7 +212,7 @@ test/calls.sql: $(tree)/src/sql/generate $(manifest) $(tree)/test/states.sql
 src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
-$(OBJS) $(extra_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
+$(OBJS) $(extra_OBJS) $(worker_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
 
 installcheck: installcheck-ready
 ifneq ($(isolation_prepared),)

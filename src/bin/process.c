@@ -1,0 +1,600 @@
+/*
+ * process.c
+ *	  Commands: how they start, what goes in and comes out, how they end.
+ *
+ * Each has a process group of its own, and is killed when the worker is.  Nothing
+ * here waits: pipes are read and written as poll() says.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+#define CHUNK 65536
+#define ROUNDS 32                        /* chunks that are read at a time */
+#define LOG_LINE_MAX 8192                /* bytes of a line that is printed */
+#define LINE_MAX_SIZE (64 * 1024 * 1024) /* of one that is read */
+#define CALLS_MAX 100                    /* before descriptor 3 has to wait */
+#define IDLE_END 1000                    /* between end of input and SIGTERM */
+
+extern char **environ;
+
+Process *processes;
+static volatile int spawn_error;
+
+void
+processes_init(void)
+{
+	processes = allocate(options.jobs * sizeof(Process));
+	for (int i = 0; i < options.jobs; i++)
+		processes[i].kill_at = NEVER;
+}
+
+/* Returns a place for a run to be started in, or NULL. */
+Process *
+processes_free_one(void)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		if (p->job == NULL && (p->pid != 0) == options.serve && !p->stopping)
+			return p;
+	return NULL;
+}
+
+bool
+processes_are_gone(void)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		if (p->pid != 0)
+			return false;
+	return true;
+}
+
+/* ---- environment ---- */
+
+/* Returns whether a variable is one of the worker alone. */
+static bool
+is_own(const char *variable)
+{
+	static const char *const own[] = {"TQ_", "NOTIFY_SOCKET=", "WATCHDOG_",
+									  NULL};
+
+	for (int i = 0; own[i] != NULL; i++)
+		if (strncmp(variable, own[i], strlen(own[i])) == 0)
+			return true;
+	return false;
+}
+
+static void
+add_variable(char **environment, int *n, const char *name, const char *value)
+{
+	if (value != NULL)
+		environment[(*n)++] = format_text("%s=%s", name, value);
+}
+
+/* Returns the environment of a command; its texts and it are freed. */
+static char **
+make_environment(const Process *process, const Job *job)
+{
+	int n = 0;
+	char **environment;
+
+	while (environ[n] != NULL)
+		n++;
+	environment = allocate((n + 12) * sizeof(char *));
+	n = 0;
+	for (char **variable = environ; *variable != NULL; variable++)
+		if (!is_own(*variable))
+			environment[n++] = copy_text(*variable);
+	if (job == NULL)
+		return environment;
+	add_variable(environment, &n, "TQ_TASK_ID", job->task_id);
+	add_variable(environment, &n, "TQ_RUN_ID", job->run_id);
+	add_variable(environment, &n, "TQ_QUEUE", job->queue);
+	add_variable(environment, &n, "TQ_NAME", job->name);
+	add_variable(environment, &n, "TQ_ATTEMPT", job->attempt);
+	add_variable(environment, &n, "TQ_DEADLINE", job->deadline);
+	add_variable(environment, &n, "TQ_TAKEN_UNTIL", job->taken_until);
+	add_variable(environment, &n, "TQ_TRACEPARENT", job->traceparent);
+	add_variable(environment, &n, "TQ_CREDENTIALS_FILE",
+				 process->credentials_file);
+	return environment;
+}
+
+static void
+free_list(char **list)
+{
+	for (char **text = list; *text != NULL; text++)
+		free(*text);
+	free(list);
+}
+
+/* Writes the credentials of a run into a file that only this user can read. */
+static bool
+write_credentials(Process *process, const Job *job)
+{
+	const char *folder = getenv("XDG_RUNTIME_DIR");
+	size_t length = strlen(job->credentials);
+	char *file;
+	int fd;
+	bool good;
+
+	if (folder == NULL)
+		folder = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+	file = format_text("%s/tq-worker-XXXXXX", folder);
+	fd = mkostemp(file, O_CLOEXEC);
+	if (fd < 0)
+	{
+		log_line(LOG_ERROR, job, "%s: %s", file, strerror(errno));
+		free(file);
+		return false;
+	}
+	process->credentials_file = file;
+	good = write(fd, job->credentials, length) == (ssize_t) length;
+	return close(fd) == 0 && good;
+}
+
+static void
+remove_credentials(Process *process)
+{
+	if (process->credentials_file != NULL)
+		unlink(process->credentials_file);
+	free(process->credentials_file);
+	process->credentials_file = NULL;
+}
+
+/* ---- start ---- */
+
+typedef struct Ends
+{
+	int command[4]; /* 0 to 3 of the command */
+	int worker[4];
+} Ends;
+
+static void
+close_ends(int *ends)
+{
+	for (int i = 0; i < 4; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+}
+
+/* Opens the pipes. */
+static bool
+open_pipes(Ends *ends)
+{
+	memset(ends, -1, sizeof(*ends));
+	for (int i = 0; i < (options.serve ? 3 : 4); i++)
+	{
+		int both[2];
+
+		if (pipe2(both, O_CLOEXEC) != 0)
+		{
+			close_ends(ends->command);
+			close_ends(ends->worker);
+			return false;
+		}
+		ends->command[i] = both[i != 0];
+		ends->worker[i] = both[i == 0];
+		fcntl(ends->worker[i], F_SETFL, O_NONBLOCK);
+	}
+	return true;
+}
+
+/* Becomes the command.  The memory is that of the worker, which stands still. */
+static void become(const Ends *ends, char **arguments, char **environment,
+				   pid_t worker) __attribute__((noreturn));
+
+static void
+become(const Ends *ends, char **arguments, char **environment, pid_t worker)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &action, NULL);
+	setpgid(0, 0);
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != worker)
+		_exit(EXIT_NOT_FOUND);
+	for (int i = 0; i < 4; i++)
+		if (ends->command[i] >= 0)
+			dup2(ends->command[i], i);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(options.program, arguments, environment);
+	spawn_error = errno;
+	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+/* Starts the command; returns its process, or -1 with errno. */
+static pid_t
+spawn(const Ends *ends, char **arguments, char **environment)
+{
+	pid_t worker = getpid();
+	sigset_t all;
+	sigset_t before;
+	pid_t pid;
+	int error;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	spawn_error = 0;
+	pid = vfork();
+	if (pid == 0)
+		become(ends, arguments, environment, worker);
+	error = pid < 0 ? errno : spawn_error;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid > 0 && error != 0)
+		waitpid(pid, NULL, 0);
+	errno = error;
+	return error == 0 ? pid : -1;
+}
+
+/* Starts the command for a run, or to stay. */
+bool
+process_spawn(Process *process, const Job *job)
+{
+	char **arguments;
+	char **environment;
+	Ends ends;
+
+	if (!open_pipes(&ends))
+	{
+		log_line(LOG_ERROR, job, "no pipe for the command: %s",
+				 strerror(errno));
+		return false;
+	}
+	arguments = options_arguments(job);
+	environment = make_environment(process, job);
+	process->pid = spawn(&ends, arguments, environment);
+	if (process->pid < 0)
+		log_line(LOG_ERROR, job, "%s cannot be executed: %s", options.program,
+				 strerror(errno));
+	free_list(arguments);
+	free_list(environment);
+	close_ends(ends.command);
+	if (process->pid < 0)
+	{
+		close_ends(ends.worker);
+		process->pid = 0;
+		return false;
+	}
+	process->in = ends.worker[0];
+	memcpy(process->streams, ends.worker + 1, sizeof(process->streams));
+	process->started = now;
+	process->kill_at = NEVER;
+	process->stopping = false;
+	return true;
+}
+
+/* Gives a run to a process that was free. */
+bool
+process_start(Process *process, Job *job)
+{
+	if (options.serve)
+	{
+		process->job = job;
+		serve_give(process, job);
+		return true;
+	}
+	if ((job->credentials != NULL && !write_credentials(process, job)) ||
+		!process_spawn(process, job))
+	{
+		remove_credentials(process);
+		return false;
+	}
+	process->job = job;
+	buffer_add(&process->input, job->payload, strlen(job->payload));
+	free(job->payload);
+	job->payload = NULL;
+	process_feed(process);
+	return true;
+}
+
+/* ---- standard input ---- */
+
+/* Closes the standard input of a command, which finds its end there. */
+void
+process_close_input(Process *process)
+{
+	if (process->in >= 0)
+		close(process->in);
+	process->in = -1;
+	buffer_free(&process->input);
+	process->written = 0;
+}
+
+/* Writes what the command takes now. */
+void
+process_feed(Process *process)
+{
+	while (process->written < process->input.length)
+	{
+		ssize_t n = write(process->in, process->input.data + process->written,
+						  process->input.length - process->written);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0)
+		{
+			process_close_input(process); /* it reads no more */
+			return;
+		}
+		process->written += n;
+	}
+	if (!options.serve)
+		process_close_input(process);
+	else if (process->input.room > CHUNK)
+		buffer_free(&process->input);
+	process->input.length = process->written = 0;
+}
+
+/* ---- what comes out ---- */
+
+/* A line is complete. */
+static void
+take_line(Process *process, Stream stream, char *line, size_t length)
+{
+	Job *job = process->job;
+
+	if (stream == STREAM_CONTROL && job != NULL)
+		job_line(job, line);
+	else if (stream == STREAM_OUT && options.serve)
+		serve_answer(process, line);
+	else if (stream != STREAM_CONTROL)
+		log_output(stream == STREAM_OUT ? STDOUT_FILENO : STDERR_FILENO, job,
+				   line, length);
+}
+
+/* Takes the line that is collected, and begins the next. */
+static void
+end_line(Process *process, Stream stream)
+{
+	Buffer line = process->lines[stream];
+
+	memset(&process->lines[stream], 0, sizeof(Buffer));
+	if (line.data == NULL)
+		buffer_add(&line, "", 0);
+	if (!process->skipping[stream])
+		take_line(process, stream, line.data, line.length);
+	process->skipping[stream] = false;
+	buffer_free(&line);
+}
+
+/* Collects lines.  What is longer than a line may be is skipped, or printed. */
+static void
+split_lines(Process *process, Stream stream, const char *data, size_t length)
+{
+	Buffer *line = &process->lines[stream];
+	bool printed = stream == STREAM_ERR ||
+				   (stream == STREAM_OUT && !options.serve);
+	size_t limit = printed ? LOG_LINE_MAX : LINE_MAX_SIZE;
+
+	while (length > 0)
+	{
+		const char *end = memchr(data, '\n', length);
+		size_t piece = end == NULL ? length : (size_t) (end - data);
+		size_t left = limit - line->length;
+
+		if (!process->skipping[stream])
+			buffer_add(line, data, piece < left ? piece : left);
+		if (piece > left && printed)
+			piece = left;
+		if (line->length == limit && !printed)
+		{
+			log_line(LOG_WARNING, process->job, "a line is too long");
+			buffer_free(line);
+			process->skipping[stream] = true;
+		}
+		if (data + piece == end || line->length == limit)
+			end_line(process, stream);
+		piece += data + piece == end;
+		data += piece;
+		length -= piece;
+	}
+}
+
+/* Takes what a command has printed. */
+static void
+take_output(Process *process, Stream stream, const char *data, size_t length)
+{
+	Job *job = process->job;
+
+	if (stream == STREAM_ERR && job != NULL)
+		cut_add(&job->errors, data, length);
+	if (options.keep_log && job != NULL &&
+		(stream == STREAM_ERR || (stream == STREAM_OUT && !options.serve)))
+		cut_add(&job->output, data, length);
+	else
+		split_lines(process, stream, data, length);
+}
+
+/* Reads what there is of a stream, and closes it at its end. */
+static void
+read_stream(Process *process, Stream stream)
+{
+	static char chunk[CHUNK];
+
+	for (int i = 0; i < ROUNDS && process->streams[stream] >= 0; i++)
+	{
+		ssize_t n = read(process->streams[stream], chunk, CHUNK);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n > 0)
+		{
+			take_output(process, stream, chunk, n);
+			if (n < CHUNK)
+				return;
+			continue;
+		}
+		close(process->streams[stream]);
+		process->streams[stream] = -1;
+		if (process->lines[stream].length > 0)
+			end_line(process, stream);
+	}
+}
+
+static void
+input_is_ready(void *subject, short events)
+{
+	Process *process = subject;
+
+	if (process->in >= 0)
+		process_feed(process);
+}
+
+static void
+out_is_ready(void *subject, short events)
+{
+	read_stream(subject, STREAM_OUT);
+}
+
+static void
+err_is_ready(void *subject, short events)
+{
+	read_stream(subject, STREAM_ERR);
+}
+
+static void
+control_is_ready(void *subject, short events)
+{
+	read_stream(subject, STREAM_CONTROL);
+}
+
+/* Has the loop wait for what commands take and give. */
+void
+processes_watch(void)
+{
+	static void (*const ready[])(void *, short) = {out_is_ready, err_is_ready,
+												   control_is_ready};
+
+	for (Process *p = processes; p < processes + options.jobs; p++)
+	{
+		if (p->pid == 0)
+			continue;
+		if (p->in >= 0 && p->written < p->input.length)
+			watch(p->in, POLLOUT, input_is_ready, p);
+		for (int i = 0; i < STREAMS; i++)
+			if (p->streams[i] >= 0 && (i != STREAM_CONTROL || p->job == NULL ||
+									   p->job->calls < CALLS_MAX))
+				watch(p->streams[i], POLLIN, ready[i], p);
+	}
+}
+
+/* ---- end ---- */
+
+/* Asks a command to end, or ends it. */
+void
+process_stop(Process *process, bool at_once)
+{
+	if (process->pid == 0 || (process->stopping && !at_once))
+		return;
+	process->stopping = true;
+	process->kill_at = at_once ? NEVER : now + options.kill_after;
+	wake_at(process->kill_at);
+	kill(-process->pid, at_once ? SIGKILL : SIGTERM);
+	kill(-process->pid, SIGCONT);
+}
+
+/* A command has ended: takes what it has still said, and what its end means. */
+static void
+finish(Process *process, int status)
+{
+	Job *job = process->job;
+
+	for (int i = 0; i < STREAMS; i++)
+	{
+		read_stream(process, i);
+		if (process->lines[i].length > 0)
+			end_line(process, i);
+		if (process->streams[i] >= 0)
+			close(process->streams[i]);
+		process->streams[i] = -1;
+	}
+	process_close_input(process);
+	remove_credentials(process);
+	process->pid = 0;
+	process->kill_at = NEVER;
+	if (options.serve)
+		serve_ended(process, status);
+	else if (job != NULL)
+		job_end_status(job, status);
+	process->job = NULL;
+	process->stopping = false;
+}
+
+static Process *
+find_process(pid_t pid)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		if (p->pid == pid)
+			return p;
+	return NULL;
+}
+
+/*
+ * Takes the end of all that have ended, also of those that are no command, which
+ * the first process of a container inherits.  What is left of the group of a
+ * command that had to stop is killed while the number is still its own.
+ */
+void
+processes_reap(void)
+{
+	siginfo_t info;
+
+	for (;;)
+	{
+		Process *process;
+		int status;
+
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+			info.si_pid == 0)
+			return;
+		process = find_process(info.si_pid);
+		if (process != NULL && process->stopping)
+			kill(-process->pid, SIGKILL);
+		if (waitpid(info.si_pid, &status, 0) > 0 && process != NULL)
+			finish(process, status);
+	}
+}
+
+/* Does what is due for a command at this time. */
+static void
+work(Process *process)
+{
+	if (options.serve)
+		serve_keep(process);
+	if (options.serve && stopping && process->pid != 0 &&
+		process->job == NULL && process->in >= 0)
+	{
+		process_close_input(process);
+		process->kill_at = now + IDLE_END;
+	}
+	if (now >= process->kill_at)
+		process_stop(process, process->stopping);
+	wake_at(process->kill_at);
+}
+
+void
+processes_work(void)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		work(p);
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/perl
+# 02_claims.pl
+#	  Claims are kept, and what is lost is stopped; how a worker ends.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::Bin;
+use Worker;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+start_server();
+
+# Says where it is, and goes on until it may end.
+my $long = command('long', <<"SH");
+echo \$\$ >"$folder/\$1.pid.new"; mv "$folder/\$1.pid.new" "$folder/\$1.pid"
+while [ ! -e "$folder/\$1.go" ]; do sleep 0.05; done
+SH
+my $stubborn = command('stubborn', "trap '' TERM\n. $long\n");
+sub pid_of { my ($name) = @_; my $pid; wait_for { ($pid) = slurp(file("$name.pid")) =~ /^(\d+)$/ } "$name to begin"; return $pid; }
+sub is_gone { my ($pid) = @_; return wait_for { !kill 0 => $pid } "the end of $pid"; }
+sub go { spew(file("$_[0].go"), ''); return; }
+my $n = 0;
+
+sub long_task
+{
+	my ($queue, %arguments) = @_;
+	my $name = 'n' . ++$n;
+
+	return ($name, task($queue, qq({"name": "$name"}), %arguments));
+}
+my @long = ($long, '{payload.name}');
+
+# ---- a claim is prolonged ----
+
+my $w = begin('-q', 't/keep', '--claim-for', '2 s', @long);
+my ($name, $id) = long_task('t/keep');
+pid_of($name);
+ok(wait_until("(tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz > (tq.status('$id') #>> '{runs,0,started}')::timestamptz + interval '4 s'"), 'a claim is prolonged');
+go($name);
+ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'a run that outlives its first claim is completed');
+is(row("SELECT jsonb_array_length(tq.status('$id') -> 'runs')"), 1, '... as its first run');
+
+# ---- a cancel, a lost claim ----
+
+($name, $id) = long_task('t/keep');
+my $pid = pid_of($name);
+my $begin = time;
+ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%')"), 'a command that lasts has the worker listen');
+sql("SELECT tq.cancel_task('$id')");
+$begin = time;
+ok(is_gone($pid), 'a cancel ends the command');
+cmp_ok(time - $begin, '<', 0.8, '... at once');
+is(state($id), 'exception canceled', '... and is not reported as a failure');
+($name, $id) = long_task('t/keep');
+$pid = pid_of($name);
+sql("SELECT tq.worker_removed('t/keep', 'tq-worker', '$w->{id}')");
+ok(is_gone($pid), 'so does a lost claim');
+is(end_of($w, 'TERM'), 0, 'SIGTERM ends a worker with 0');
+$w = begin('-q', 't/stubborn', '--kill-after', '300ms', $stubborn, '{payload.name}');
+($name, $id) = long_task('t/stubborn');
+$pid = pid_of($name);
+sql("SELECT tq.cancel_task('$id')");
+ok(is_gone($pid), 'a command that ignores SIGTERM is killed');
+end_of($w, 'TERM');
+
+# ---- connections that are lost ----
+
+sub terminate { return rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'tq-worker%'"); }
+$w = begin('-q', 't/lost', '--claim-for', '6 s', @long);
+($name, $id) = long_task('t/lost');
+$pid = pid_of($name);
+ok(wait_for { terminate() > 1 } 'two connections');
+ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%reclaim%')"), 'a connection that is terminated is made again');
+ok(kill(0 => $pid), '... and the command goes on');
+pg_ctl('-m', 'immediate', 'restart');
+ok(kill(0 => $pid), 'it does when the server is restarted');
+pg_ctl('-m', 'immediate', 'stop');
+go($name);
+is_gone($pid);
+ok(said($w, qr/\Q$id\E.*ended: exit status 0/), 'a command ends while there is no server');
+pg_ctl('start');
+ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'its report comes when there is one');
+($name, $id) = long_task('t/lost');
+$pid = pid_of($name);
+pg_ctl('-m', 'immediate', 'stop');
+ok(is_gone($pid), 'a command ends when its claim can no longer be valid');
+pg_ctl('start');
+sql("SELECT tq.cancel_task('$id')");
+($name, $id) = long_task('t/lost');
+go($name);
+ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'the worker goes on');
+is(end_of($w, 'TERM'), 0, 'and ends');
+
+# ---- how a worker ends ----
+
+$w = begin('-q', 't/idle', @long);
+said($w, qr/works on/);
+ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%claim_work%' AND state = 'active' AND application_name LIKE '%$w->{id}')"), 'an idle worker waits in the database');
+is(row("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}'"), 1, '... with one connection');
+$begin = time;
+is(end_of($w, 'INT'), 0, 'SIGINT ends it');
+cmp_ok(time - $begin, '<', 1, '... at once');
+
+$w = begin('-q', 't/stop', @long);
+($name, $id) = long_task('t/stop');
+pid_of($name);
+kill TERM => $w->{pid};
+ok(said($w, qr/stops when/), 'a worker that is asked to stop waits for its command');
+my ($other, $id2) = long_task('t/stop');
+sleep 0.2;
+go($name);
+is(end_of($w), 0, '... and ends with it');
+is(state($id), 'completed completed', '... whose report is made');
+is(state($id2), 'pending', '... and claims no more');
+sql("SELECT tq.cancel_task('$id2')");
+
+for my $policy ('no policy', 'a policy')
+{
+	$w = begin('-q', 't/stop', '--stop-timeout', '200ms', @long);
+	($name, $id) = long_task('t/stop', $policy eq 'a policy' ? (retry => 3) : ());
+	$pid = pid_of($name);
+	my $left = row("SELECT tq.status('$id') ->> 'retriesLeft'");
+	is(end_of($w, 'TERM'), 0, "a command that takes longer is stopped, $policy");
+	ok(!kill(0 => $pid), '... is gone');
+	is(row("SELECT concat_ws(' ', s ->> 'state', s #>> '{runs,0,reasonResolved}', s ->> 'retriesLeft') FROM tq.status('$id') s"), "pending worker-shutdown $left", '... is given back, and no retry is spent');
+	sql("SELECT tq.cancel_task('$id')");
+}
+$w = begin('-q', 't/stop', $stubborn, '{payload.name}');
+($name, $id) = long_task('t/stop');
+$pid = pid_of($name);
+kill TERM => $w->{pid};
+said($w, qr/stops when/);
+is(end_of($w, 'TERM'), 0, 'a second signal does not wait');
+ok(!kill(0 => $pid), '... but kills');
+is(state($id), 'pending', '... and gives back');
+sql("SELECT tq.cancel_task('$id')");
+
+$w = begin('-q', 't/kill', @long);
+($name, $id) = long_task('t/kill');
+$pid = pid_of($name);
+is(end_of($w, 'KILL'), 'SIG9', 'a worker is killed');
+ok(is_gone($pid), '... and its command with it');
+sql("SELECT tq.cancel_task('$id')");
+
+# ---- other signals ----
+
+$w = begin('-q', 't/signals', @long);
+($name, $id) = long_task('t/signals');
+$pid = pid_of($name);
+kill USR1 => $w->{pid};
+ok(said($w, qr/main connection: idle.*1 running/), 'SIGUSR1 says what the worker does');
+ok(said($w, qr/\Q$id\E.* as process $pid/), '... with each command');
+my $before = row("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}'");
+kill HUP => $w->{pid};
+ok(wait_until("count(*) > 0 AND NOT bool_or(pid::text = ANY (string_to_array('$before', ' '))) FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}'"), 'SIGHUP has connections made again');
+ok(kill(0 => $pid), '... and ends no command');
+go($name);
+ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), '... whose report is made');
+is(end_of($w, 'TERM'), 0, 'the worker ends');
+
+done_testing();
