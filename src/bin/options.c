@@ -480,9 +480,11 @@ find_fields(void)
 		{
 			size_t length = field_length(at);
 
-			if (length > 0)
-				list_add(&options.fields, &options.nfields,
-						 field_path(at, length));
+			char *path = length > 0 ? field_path(at, length) : NULL;
+
+			if (path != NULL)
+				list_add(&options.fields, &options.nfields, path);
+			free(path);
 		}
 	if (options.nfields > FIELDS_MAX)
 		usage("more than %d fields in the arguments", FIELDS_MAX);

@@ -55,6 +55,15 @@ command('gone', '');
 ok(wait_until("tq.status('$gone') ->> 'state' = 'completed'"), '... and works when it is there again');
 is(end_of($w, 'TERM'), 0, '... its worker ends');
 
+SKIP:
+{
+	skip 'there is no valgrind', 1 if system('command -v valgrind >/dev/null 2>&1') != 0;
+	my $lines = command('checked', q(cat >/dev/null; echo 'result {"a": 1}' >&3; echo 'progress 1 2 x' >&3; echo oops >&2; exit $(($1 % 2))));
+	task('h/checked', "{\"f\": $_}") for 1 .. 6;
+	is(system('/bin/sh', '-c', "exec valgrind -q --leak-check=full --errors-for-leak-kinds=definite,indirect --error-exitcode=99"
+		. " '$worker' -q h/checked -j 2 -b 3 --log --metrics $folder/checked.prom -D -- $lines '{payload.f}' >$folder/checked.out 2>$folder/checked.err") >> 8, 0, 'valgrind finds nothing');
+}
+
 # ---- signals in plenty ----
 
 sql("SELECT count(tq.enqueue('h/storm', '{}')) FROM generate_series(1, 200)");
