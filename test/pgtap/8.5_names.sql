@@ -4,7 +4,7 @@ BEGIN;
 
 CREATE FUNCTION pg_temp.stats(name text, since timestamptz DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(concat_ws(' ', s.task_queue_id, coalesce(nullif(s.name, ''), CASE s.name WHEN '' THEN '-' ELSE '*' END), s.completed, s.failed, s.exception), ', ' ORDER BY n)
-	FROM tq.task_name_stats(stats.name, stats.since) WITH ORDINALITY AS s (task_queue_id, name, completed, failed, exception, a, b, c, d, e, f, n)
+	FROM (SELECT r.*, row_number() OVER () AS n FROM tq.task_name_stats(stats.name, stats.since) AS r) AS s
 $$;
 -- All of the table from that time on; another session counts only what it sees.
 CREATE FUNCTION pg_temp.count(since timestamptz, upto timestamptz) RETURNS void LANGUAGE plpgsql AS $$
