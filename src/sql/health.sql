@@ -420,16 +420,21 @@ CREATE FUNCTION tq_internal.spark(parts float8[]) RETURNS text
 COMMENT ON FUNCTION tq_internal.spark(float8[]) IS 'numbers as a line of a character for each, as tq.top() shows them';
 
 CREATE VIEW tq_internal.queue_spark AS
-	WITH step AS MATERIALIZED (	-- twenty of half a minute, which have ended
-		SELECT date_bin('30 s', n.now, 'epoch') - g.n * interval '30 s' AS at, g.n FROM (SELECT tq_internal.clock_now() AS now) AS n CROSS JOIN generate_series(1, 20) AS g (n)
-	), found AS (
-		SELECT h.queue, date_bin('30 s', h.at, 'epoch') AS at, sum(h.created) / 30.0 AS created, sum(h.completed + h.failed + h.exception) / 30.0 AS ended
-		FROM tq_internal.queue_history h WHERE h.seconds = 10 AND h.at >= (SELECT min(s.at) FROM step s) AND h.at < (SELECT max(s.at) + interval '30 s' FROM step s) GROUP BY 1, 2
+	WITH stored AS MATERIALIZED (	-- of twenty half minutes, which have ended
+		SELECT h.queue, date_bin('30 s', h.at, 'epoch') AS at, h.created, h.completed + h.failed + h.exception AS ended FROM tq_internal.queue_history h
+		WHERE h.seconds = 10 AND h.at >= (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch') - interval '10 min') AND h.at < (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch'))
+	), part AS (	-- each has a row without anything
+		SELECT s.* FROM stored s
+		UNION ALL SELECT q.queue, n.now - g.n * interval '30 s', 0, 0
+			FROM (SELECT DISTINCT s.queue FROM stored s) AS q CROSS JOIN (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch') AS now) AS n CROSS JOIN generate_series(1, 20) AS g (n)
+	), whole AS (
+		SELECT p.queue, p.at, sum(p.created) / 30.0 AS created, sum(p.ended) / 30.0 AS ended FROM part p GROUP BY 1, 2
+	), line AS (
+		SELECT w.queue, tq_internal.spark(array_agg(w.created ORDER BY w.at)) AS created, max(w.created) AS max_created, tq_internal.spark(array_agg(w.ended ORDER BY w.at)) AS ended, max(w.ended) AS max_ended,
+			sum(w.created + w.ended) AS done
+		FROM whole w GROUP BY w.queue
 	)
-	SELECT q.task_queue_id, tq_internal.spark(array_agg(coalesce(f.created, 0) ORDER BY s.at)) AS created, max(f.created) AS max_created,
-		tq_internal.spark(array_agg(coalesce(f.ended, 0) ORDER BY s.at)) AS ended, max(f.ended) AS max_ended
-	FROM tq_internal.queue q CROSS JOIN step s LEFT JOIN found f ON f.queue = q.id AND f.at = s.at
-	WHERE q.id IN (SELECT f.queue FROM found f) GROUP BY q.id;
+	SELECT q.task_queue_id, l.created, l.max_created, l.ended, l.max_ended, row_number() OVER (ORDER BY l.done DESC, q.task_queue_id) AS n FROM line l JOIN tq_internal.queue q ON q.id = l.queue;
 COMMENT ON VIEW tq_internal.queue_spark IS 'what happened in queues in the last ten minutes, as tq.top() shows it';
 
 -- The lines of tq.top(): section, number within it (0: a heading), line.  In
@@ -473,8 +478,8 @@ CREATE VIEW tq_internal.screen AS
 	UNION ALL
 	SELECT 7, 0, rpad('LAST TEN MINUTES', 36) || rpad('IN', 20) || '   MAX/s  ' || rpad('OUT', 20) || '   MAX/s' FROM spark HAVING count(*) > 0
 	UNION ALL
-	SELECT 8, q.n, rpad(tq_internal.shorten(q.task_queue_id, 34), 36) || s.created || lpad(tq_internal.short_count(s.max_created), 8) || '  ' || s.ended || lpad(tq_internal.short_count(s.max_ended), 8)
-	FROM spark s JOIN queue q ON q.task_queue_id = s.task_queue_id
+	SELECT 8, s.n, rpad(tq_internal.shorten(s.task_queue_id, 34), 36) || s.created || lpad(tq_internal.short_count(s.max_created), 8) || '  ' || s.ended || lpad(tq_internal.short_count(s.max_ended), 8)
+	FROM spark s
 	UNION ALL SELECT 9, 0, ''
 	UNION ALL
 	SELECT 10, 0, rpad(format('WORKER (%s)', count(*)), 44) || rpad('QUEUE', 28) || rpad('STATE', 12) || ' RUNS   SEEN' FROM worker

@@ -139,8 +139,8 @@ BEGIN
 		FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task
 		WHERE r.ctid >= first AND r.ctid < last AND r.resolved >= since AND r.resolved < upto GROUP BY 1, 2, 3
 	), known AS (
-		SELECT k.day, k.queue, count(*) AS names FROM tq_internal.task_name_history k
-		WHERE NOT k.is_rest AND (k.day, k.queue) IN (SELECT f.day, f.queue FROM found f) GROUP BY 1, 2
+		SELECT d.day, d.queue, (SELECT count(*) FROM tq_internal.task_name_history k WHERE k.day = d.day AND k.queue = d.queue AND NOT k.is_rest) AS names
+		FROM (SELECT DISTINCT f.day, f.queue FROM found f) AS d
 	), placed AS (
 		SELECT f.*, h.name IS NULL AND coalesce(k.names, 0) + row_number() OVER (PARTITION BY f.day, f.queue, h.name IS NULL ORDER BY f.runs DESC, f.name) > 1000 AS is_rest
 		FROM found f LEFT JOIN tq_internal.task_name_history h ON h.day = f.day AND h.queue = f.queue AND NOT h.is_rest AND h.name = f.name
@@ -187,7 +187,7 @@ BEGIN
 			RETURN QUERY SELECT h.* FROM generate_series(first, upto - interval '1 us', make_interval(secs => size)) AS g (at)
 				JOIN tq_internal.queue_history h ON h.seconds = size AND h.at = g.at AND h.queue = ANY (queues);
 		ELSE
-			RETURN QUERY SELECT h.* FROM tq_internal.queue_history h WHERE h.seconds = size AND h.at >= first AND h.at < upto AND h.queue = ANY (queues);
+			RETURN QUERY SELECT h.* FROM tq_internal.queue_history h WHERE h.seconds = size AND h.at >= first AND h.at < upto AND h.queue + 0 = ANY (queues);	-- not one scan for each of them
 		END IF;
 		first := upto;
 	END LOOP;
@@ -254,27 +254,33 @@ BEGIN
 	END IF;
 	RETURN QUERY
 		WITH stored AS MATERIALIZED (
-			SELECT h.queue AS id, date_bin(stride, h.at, 'epoch') AS began, sum(h.created) AS created, sum(h.claimed) AS claimed, sum(h.completed) AS completed,
-				sum(h.failed) AS failed, sum(h.exception) AS exception, sum(h.retried) AS retried, sum(h.expired_claims) AS expired_claims,
-				max(ARRAY[extract(epoch FROM h.at)::bigint, h.blocked, h.delayed, h.pending, h.running]) FILTER (WHERE h.pending IS NOT NULL) AS gauges,
-				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
-			FROM tq_internal.history_rows(extract(epoch FROM stride)::int, first, last, queues) h GROUP BY 1, 2
+			SELECT h.* FROM tq_internal.history_rows(extract(epoch FROM stride)::int, first, last, queues) AS h
+		), active AS MATERIALIZED (
+			SELECT DISTINCT s.queue AS id FROM stored s
 		), shown AS (	-- where nothing has happened since then, there is what there was
-			SELECT q.id, q.task_queue_id, NULL::bigint[] AS level FROM tq_internal.queue q WHERE q.id IN (SELECT s.id FROM stored s)
+			SELECT q.id, q.task_queue_id, NULL::bigint[] AS level FROM tq_internal.queue q WHERE q.id IN (SELECT a.id FROM active a)
 			UNION ALL
 			SELECT i.id, i.task_queue_id, i.level
 			FROM (SELECT q.id, q.task_queue_id, 0 || tq_internal.exact_gauges(q.id)::bigint[] AS level FROM tq_internal.queue q
-				WHERE q.id = ANY (queues) AND last = ended AND q.id NOT IN (SELECT s.id FROM stored s)) AS i
+				WHERE q.id = ANY (queues) AND last = ended AND q.id NOT IN (SELECT a.id FROM active a)) AS i
 			WHERE 0 < ANY (i.level)
+		), part AS (	-- each step has a row without anything; statements of tq join by nested loops
+			SELECT s.queue AS id, date_bin(stride, s.at, 'epoch') AS began, s.created, s.claimed, s.completed, s.failed, s.exception, s.retried, s.expired_claims, s.waited, s.ran,
+				CASE WHEN s.pending IS NOT NULL THEN ARRAY[extract(epoch FROM s.at)::bigint, s.blocked, s.delayed, s.pending, s.running] END AS gauges, NULL AS name
+			FROM stored s
+			UNION ALL
+			SELECT w.id, g.at, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, w.level, w.task_queue_id FROM shown w CROSS JOIN generate_series(first, last - interval '1 us', stride) AS g (at)
+		), whole AS (
+			SELECT p.id, p.began, max(p.name) AS name, sum(p.created) AS created, sum(p.claimed) AS claimed, sum(p.completed) AS completed, sum(p.failed) AS failed,
+				sum(p.exception) AS exception, sum(p.retried) AS retried, sum(p.expired_claims) AS expired_claims, max(p.gauges) AS gauges,
+				tq_internal.histogram_sum(p.waited) AS waited, tq_internal.histogram_sum(p.ran) AS ran
+			FROM part p GROUP BY 1, 2
 		)
-		SELECT l.task_queue_id, l.at, l.length::int, coalesce(l.created / l.length, 0), coalesce(l.claimed / l.length, 0), coalesce(l.completed / l.length, 0),
-			coalesce(l.failed / l.length, 0), coalesce(l.exception / l.length, 0), coalesce(l.retried / l.length, 0), coalesce(l.expired_claims / l.length, 0),
-			l.level[4], l.level[3], l.level[2], l.level[5],
+		SELECT l.name, l.began, l.length::int, l.created / l.length, l.claimed / l.length, l.completed / l.length, l.failed / l.length, l.exception / l.length,
+			l.retried / l.length, l.expired_claims / l.length, l.level[4], l.level[3], l.level[2], l.level[5],
 			tq_internal.histogram_part(l.waited, 0.5), tq_internal.histogram_part(l.waited, 0.95), tq_internal.histogram_part(l.waited, 0.99),
 			tq_internal.histogram_part(l.ran, 0.5), tq_internal.histogram_part(l.ran, 0.95), tq_internal.histogram_part(l.ran, 0.99)
-		FROM (SELECT w.task_queue_id, g.at, extract(epoch FROM least(stride, last - g.at))::float8 AS length, s.*,
-				coalesce(w.level, max(s.gauges) OVER (PARTITION BY w.id ORDER BY g.at)) AS level
-			FROM shown w CROSS JOIN generate_series(first, last - interval '1 us', stride) AS g (at) LEFT JOIN stored s ON s.id = w.id AND s.began = g.at) AS l
+		FROM (SELECT h.*, extract(epoch FROM least(stride, last - h.began))::float8 AS length, max(h.gauges) OVER (PARTITION BY h.id ORDER BY h.began) AS level FROM whole h) AS l
 		ORDER BY 1, 2;
 END
 $$;
@@ -303,7 +309,7 @@ BEGIN
 				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
 			FROM tq_internal.task_name_history h JOIN tq_internal.queue q ON q.id = h.queue
 			WHERE h.day >= first AND (until IS NULL OR h.day < until) AND (q.task_queue_id = pattern OR right(pattern, 1) = '*' AND starts_with(q.task_queue_id, left(pattern, -1)))
-				AND (sees_all OR q.task_queue_id = ANY (tq_internal.visible_queues('status')))
+				AND (sees_all OR q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]))
 			GROUP BY q.task_queue_id, h.is_rest, h.name) AS s
 		ORDER BY s.task_queue_id, s.completed + s.failed + s.exception DESC, s.name;
 END
