@@ -39,7 +39,6 @@ typedef struct ApplyCall
 	bool is_dry;
 	int64 max;
 	TimestampTz next_progress;
-	TqFound found;
 	TqApply apply;
 	Jsonb *counts; /* of a dry run */
 } ApplyCall;
@@ -85,12 +84,12 @@ show(ApplyCall *call, int tried)
 		STATE_RUNNING,
 		psprintf("CALL tq.apply: %s, %d of %d tasks tried, " INT64_FORMAT
 				 " done",
-				 call->action, tried, call->found.n, call->apply.done));
+				 call->action, tried, call->apply.found.n, call->apply.done));
 	if (now < call->next_progress)
 		return;
 	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
 	ereport(NOTICE,
-			(errmsg("%d of %d tasks were tried", tried, call->found.n),
+			(errmsg("%d of %d tasks were tried", tried, call->apply.found.n),
 			 errdetail(INT64_FORMAT " of them are done.", call->apply.done)));
 }
 
@@ -105,9 +104,9 @@ ask(ApplyCall *call)
 	tq_find_action(CStringGetTextDatum(call->action), arguments,
 				   &call->apply.how);
 	call->apply.action = (TqApplyAction) call->apply.how.number;
-	tq_find_all(call->apply.filter, call->max, &call->found);
+	tq_find_all(call->apply.filter, call->max, &call->apply.found);
 	if (call->is_dry)
-		call->counts = tq_find_counts(&call->found);
+		call->counts = tq_find_counts(&call->apply.found);
 }
 
 /* The same, with errors that do not show how they were found. */
@@ -177,7 +176,8 @@ make_batches(ApplyCall *call, int64 *tasks, int n, MemoryContext memory)
 		MemoryContextSwitchTo(outer);
 		MemoryContextReset(memory);
 		SPI_commit();
-		show(call, call->apply.is_again ? call->found.n : Min(i + size, n));
+		show(call,
+			 call->apply.is_again ? call->apply.found.n : Min(i + size, n));
 	}
 }
 
@@ -199,7 +199,7 @@ apply_run(ApplyCall *call)
 	PopActiveSnapshot();
 	SPI_commit();
 	call->next_progress = tq_clock_add_ms(tq_clock_now(), PROGRESS_MS);
-	make_batches(call, call->found.ids, call->found.n, batch);
+	make_batches(call, call->apply.found.ids, call->apply.found.n, batch);
 	apply->is_again = true;
 	make_batches(call, apply->locked, apply->nlocked, batch);
 	if (SPI_finish() != SPI_OK_FINISH)
@@ -227,7 +227,8 @@ answer(ApplyCall *call)
 
 	if (get_call_result_type(call->fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	values[0] = Int64GetDatum(call->is_dry ? call->found.n : call->apply.done);
+	values[0] = Int64GetDatum(call->is_dry ? call->apply.found.n
+										   : call->apply.done);
 	values[1] = JsonbPGetDatum(refusals(&call->apply));
 	values[2] = PointerGetDatum(call->counts);
 	return HeapTupleGetDatum(
@@ -250,7 +251,7 @@ tq_apply(PG_FUNCTION_ARGS)
 
 	call.apply.memory = AllocSetContextCreate(CurrentMemoryContext, "tq apply",
 											  ALLOCSET_DEFAULT_SIZES);
-	call.found.memory = call.apply.memory;
+	call.apply.found.memory = call.apply.memory;
 	read_arguments(&call);
 	if (call.is_dry)
 		find(&call);

@@ -127,23 +127,41 @@ without_id(const char *message, const TqSlug *task_id)
 
 /* ---- what is found still ---- */
 
-/* Keeps locked tasks of which the filter finds those with these ids. */
+/*
+ * Returns the ids of the locked tasks that the filter finds.  A filter that asks
+ * about nothing that changes, but for the queue and the state, is not asked
+ * again: a row that was read with the lock has both.
+ */
+static int64 *
+find_still(const TqApply *apply, const TqLockedTasks *locked, int *n)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(locked->n, 1));
+
+	*n = 0;
+	for (int i = 0; i < locked->n; i++)
+	{
+		if (!apply->found.is_fixed ||
+			tq_found_is_still(&apply->found, &locked->tasks[i],
+							  &locked->runs[i]))
+			ids[(*n)++] = locked->tasks[i].id;
+	}
+	return apply->found.is_fixed ? ids
+								 : tq_find_still(apply->filter, ids, *n, n);
+}
+
+/* Keeps the locked tasks that the filter finds still. */
 static void
 keep_found(TqApply *apply, TqLockedTasks *locked)
 {
 	int n = locked->n;
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	int64 *still;
 	int nstill;
+	int64 *still = find_still(apply, locked, &nstill);
 	int next = 0;
 
-	for (int i = 0; i < n; i++)
-		ids[i] = locked->tasks[i].id;
-	still = tq_find_still(apply->filter, ids, n, &nstill);
 	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (next == nstill || still[next] != ids[i])
+		if (next == nstill || still[next] != locked->tasks[i].id)
 			continue;
 		next++;
 		tq_locked_tasks_keep(locked, i);

@@ -138,6 +138,7 @@ typedef struct TqApply
 	TqApplyAction action;
 	TqFoundAction how;
 	Jsonb *filter;
+	TqFound found;
 	MemoryContext memory;
 	bool is_again; /* tasks are tried that were locked */
 	int64 done;

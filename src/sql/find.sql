@@ -19,7 +19,7 @@ CREATE TYPE tq_internal.task_filter AS (	-- NULL: any
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
 	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
-	needs_run bool
+	needs_run bool, needs_details bool
 );
 COMMENT ON TYPE tq_internal.task_filter IS 'a filter of tasks, read by arg_filter()';
 
@@ -242,7 +242,8 @@ BEGIN
 	f.required := tq_internal.filter_id(filter, 'waitsFor');
 	f := tq_internal.filter_key(filter, f);
 	f.owner := tq_internal.filter_value(filter, 'owner', 'string', 'Give a text in "owner", which may end in a star.');
-	f.needs_run := filter ?| '{state,reason,error,worker,resolvedAfter,resolvedBefore,runsAtLeast}';
+	f.needs_details := filter ?| '{reason,error,worker,resolvedAfter,resolvedBefore,runsAtLeast}';
+	f.needs_run := f.needs_details OR f.states IS NOT NULL;
 	RETURN f;
 END
 $$;
@@ -290,7 +291,7 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.find_unresolved(tq_internal.task_filter, int) IS 'tasks that may be unresolved in a state that a filter has, up to so many of each list';
+COMMENT ON FUNCTION tq_internal.find_unresolved(tq_internal.task_filter, int) IS 'tasks that are unresolved in a state that a filter has, up to so many of each list';
 
 CREATE FUNCTION tq_internal.find_failures(f tq_internal.task_filter, size int) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -304,16 +305,17 @@ BEGIN
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.find_failures(tq_internal.task_filter, int) IS 'tasks that may have ended without success in a queue that a filter has, up to so many';
+COMMENT ON FUNCTION tq_internal.find_failures(tq_internal.task_filter, int) IS 'tasks that ended without success in a queue that a filter has, up to so many';
 
-CREATE FUNCTION tq_internal.find_list(f tq_internal.task_filter) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+-- A list of a table has tasks of a state, which is not looked up again then.
+CREATE FUNCTION tq_internal.find_list(INOUT f tq_internal.task_filter, size int, OUT list bigint[]) LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	size CONSTANT int := 20001;
 	ids bigint[];
-	is_listed bool := true;
+	is_of_states bool := false;
 BEGIN
 	IF cardinality(f.queues) = 0 OR cardinality(f.states) = 0 OR cardinality(f.workers) = 0 THEN
-		RETURN '{}';
+		list := '{}';
+		RETURN;
 	ELSIF f.group_id IS NOT NULL THEN
 		ids := ARRAY(SELECT t.id FROM tq_internal.task t WHERE t.group_id = f.group_number LIMIT size)
 			|| ARRAY(SELECT t.id FROM tq_internal.task t WHERE t.task_id = f.group_id AND t.group_id IS NULL);
@@ -322,14 +324,21 @@ BEGIN
 			SELECT o.dependent FROM tq_internal.dependency o WHERE o.required = t.id
 			UNION ALL SELECT o.dependent FROM tq_internal.foreign_dependency o WHERE o.required = t.id) AS d WHERE t.task_id = f.required LIMIT size);
 	ELSIF 3 = ANY (f.states) IS NOT FALSE THEN
-		RETURN NULL;
+		RETURN;
 	ELSE
 		ids := ARRAY(SELECT tq_internal.find_unresolved(f, size)) || ARRAY(SELECT tq_internal.find_failures(f, size));
+		is_of_states := cardinality(ids) < size AND (f.states @> '{4,5}' OR NOT f.states && '{4,5}');
 	END IF;
-	RETURN CASE WHEN cardinality(ids) < size THEN ARRAY(SELECT DISTINCT i FROM unnest(ids) AS i ORDER BY i) END;
+	IF is_of_states THEN
+		f.states := NULL;
+		f.needs_run := f.needs_details;
+	END IF;
+	IF cardinality(ids) < size THEN
+		list := ARRAY(SELECT DISTINCT i FROM unnest(ids) AS i ORDER BY i);
+	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.find_list(tq_internal.task_filter) IS 'all tasks that a filter may find, by id; NULL: too many, or any';
+COMMENT ON FUNCTION tq_internal.find_list(tq_internal.task_filter, int) IS 'all tasks that a filter may find, by id, if they are fewer than so many; NULL: they are more, or any; and what is left of the filter to be looked up';
 
 -- Ids rise as time passes; a definition may have a created of up to 15 minutes before or after.
 CREATE FUNCTION tq_internal.find_start(f tq_internal.task_filter) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
@@ -373,7 +382,7 @@ BEGIN
 				AND (f.resolved_before IS NULL OR c.resolved < f.resolved_before)
 				AND (f.runs IS NULL OR c.run_id + 1 >= f.runs)
 				AND (f.error IS NULL OR strpos(e.error ->> 'message', f.error) > 0 OR strpos(e.error #>> '{}', f.error) > 0), false) END AS verdict
-		FROM (SELECT t.id, t.queue, t.priority, CASE WHEN tq_internal.clock_now() < until IS NOT FALSE THEN coalesce(
+		FROM (SELECT t.id, t.queue, t.priority, CASE WHEN until IS NULL OR tq_internal.clock_now() < until THEN coalesce(
 					(f.name IS NULL OR tq_internal.fits(t.metadata ->> 'name', f.name))
 					AND (f.owner IS NULL OR tq_internal.fits(t.metadata ->> 'owner', f.owner))
 					AND (f.required IS NULL OR f.required = ANY (t.dependencies))
@@ -390,9 +399,9 @@ BEGIN
 				AND (f.created_before IS NULL OR t.created < f.created_before)
 				AND (f.group_id IS NULL OR t.group_id = f.group_number OR (t.group_id IS NULL AND t.task_id = f.group_id))
 			OFFSET 0) AS d
-			LEFT JOIN LATERAL tq_internal.current_run(CASE WHEN d.verdict AND f.needs_run THEN d.id END, d.queue, d.priority) AS c ON true
+			LEFT JOIN LATERAL (SELECT * FROM tq_internal.current_run(d.id, d.queue, d.priority) WHERE f.needs_run AND d.verdict OFFSET 0) AS c ON true
 			LEFT JOIN LATERAL (SELECT x.error FROM tq_internal.run_detail x
-				WHERE x.task = CASE WHEN d.verdict AND f.error IS NOT NULL THEN d.id END AND x.error IS NOT NULL ORDER BY x.run_id DESC LIMIT 1) AS e ON true
+				WHERE f.error IS NOT NULL AND d.verdict AND x.task = d.id AND x.error IS NOT NULL ORDER BY x.run_id DESC LIMIT 1) AS e ON true
 		WHERE d.verdict IS NOT FALSE) AS o;
 	IF late IS NOT NULL THEN
 		ids := ARRAY(SELECT i FROM unnest(ids) AS i WHERE i > late ORDER BY i DESC);
@@ -459,15 +468,17 @@ DECLARE
 	wanted int := tq_internal.arg_max(max);
 	began timestamptz := tq_internal.clock_now();
 	until timestamptz := began + tq_internal.arg_budget(budget);
-	list bigint[] := tq_internal.find_list(f);
+	l record;
 	sees_all bool := tq_internal.has_right('get-task', '*', '*');
 	least_size CONSTANT int := CASE WHEN filter ?| '{payload,tags,error}' THEN 16 ELSE greatest(wanted, 16) END;	-- what may be large is compared in small steps first
 	size int := least_size;
 	chunk record;
 BEGIN
+	l := tq_internal.find_list(f, 20001);
+	f := l.f;
 	before := coalesce(before, tq_internal.find_start(f));
 	LOOP
-		chunk := tq_internal.find_chunk(f, list, before, size, CASE WHEN size > least_size THEN until END);
+		chunk := tq_internal.find_chunk(f, l.list, before, size, CASE WHEN size > least_size THEN until END);
 		before := chunk.next;
 		IF cardinality(chunk.ids) > 0 THEN
 			RETURN QUERY SELECT * FROM tq_internal.find_rows(chunk.ids[:wanted], sees_all);
@@ -490,24 +501,27 @@ COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a f
 -- What api/apply_api.c asks: the tasks that a filter finds, once, by one snapshot; and in
 -- each batch, when they are locked, which of them it finds still.
 
-CREATE FUNCTION tq_internal.apply_find(filter jsonb, max bigint) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.apply_find(filter jsonb, max bigint, OUT ids bigint[], OUT states int[], OUT queues int[], OUT is_fixed bool) LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	f tq_internal.task_filter := tq_internal.arg_filter(filter);
-	list bigint[] := tq_internal.find_list(f);
+	l record := tq_internal.find_list(f, 1000001);	-- longer than those of find_tasks(): it is read once
 	before bigint := tq_internal.find_start(f);
-	ids bigint[] := '{}';
+	found bigint[] := '{}';
 	chunk record;
 BEGIN
 	LOOP
-		chunk := tq_internal.find_chunk(f, list, before, 16384, NULL);
-		ids := ids || chunk.ids;
+		chunk := tq_internal.find_chunk(l.f, l.list, before, 16384, NULL);
+		found := found || chunk.ids;
 		before := chunk.next;
-		EXIT WHEN before IS NULL OR cardinality(ids) >= max;
+		EXIT WHEN before IS NULL OR cardinality(found) >= max;
 	END LOOP;
-	RETURN ARRAY(SELECT i FROM unnest(ids[:least(max, 2147483647)::int]) AS i ORDER BY i);
+	ids := ARRAY(SELECT i FROM unnest(found[:least(max, 2147483647)::int]) AS i ORDER BY i);
+	states := f.states;
+	queues := CASE WHEN f.queues IS NOT NULL THEN ARRAY(SELECT q FROM unnest(f.queues) AS q ORDER BY q) END;
+	is_fixed := NOT f.needs_details AND f.priorities IS NULL;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest, by id';
+COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest, by id; states and queues of the filter, NULL: any; is_fixed: nothing else that it asks about may change';
 
 CREATE FUNCTION tq_internal.apply_still(filter jsonb, ids bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN

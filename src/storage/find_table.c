@@ -12,8 +12,9 @@
 #include "tasks.h"
 
 static TqStatement find_all =
-	TQ_BODY_STATEMENT("SELECT tq_internal.apply_find($1, $2)", JSONBOID,
-					  INT8OID);
+	TQ_BODY_STATEMENT("SELECT f.ids, f.states, f.queues, f.is_fixed"
+					  " FROM tq_internal.apply_find($1, $2) AS f",
+					  JSONBOID, INT8OID);
 
 static TqStatement find_still = TQ_BODY_STATEMENT(
 	"SELECT s.id FROM tq_internal.apply_still($1, $2) AS s (id)"
@@ -28,19 +29,41 @@ static TqStatement read_how = TQ_BODY_STATEMENT(
 	" FROM tq_internal.apply_how($1, $2) AS h",
 	TEXTOID, JSONBOID);
 
+/* Copies an array of numbers of that size into this memory; NULL: no array. */
+static void *
+copy_array(MemoryContext memory, TupleTableSlot *slot, int column, Size size,
+		   int *n)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+	ArrayType *array;
+	void *copy;
+
+	*n = 0;
+	if (isnull)
+		return NULL;
+	array = DatumGetArrayTypeP(value);
+	*n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	copy = MemoryContextAllocHuge(memory, size * Max(*n, 1));
+	if (*n > 0)
+		memcpy(copy, ARR_DATA_PTR(array), size * *n);
+	return copy;
+}
+
 static void
 read_found(TupleTableSlot *slot, void *row)
 {
 	TqFound *found = row;
+	int n;
+	int32 *states = copy_array(found->memory, slot, 2, sizeof(int32), &n);
 	bool isnull;
-	ArrayType *ids = DatumGetArrayTypeP(slot_getattr(slot, 1, &isnull));
-	Size size;
 
-	found->n = ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids));
-	size = sizeof(int64) * Max(found->n, 1);
-	found->ids = MemoryContextAllocHuge(found->memory, size);
-	if (found->n > 0)
-		memcpy(found->ids, ARR_DATA_PTR(ids), size);
+	for (int i = 0; i < (states == NULL ? TQ_STATES : n); i++)
+		found->of[states == NULL ? i : states[i]] = true;
+	found->ids = copy_array(found->memory, slot, 1, sizeof(int64), &found->n);
+	found->queues = copy_array(found->memory, slot, 3, sizeof(int32),
+							   &found->nqueues);
+	found->is_fixed = DatumGetBool(slot_getattr(slot, 4, &isnull));
 }
 
 static void
@@ -74,6 +97,25 @@ tq_find_counts(const TqFound *found)
 					   TQ_VALUES(tq_array_int64(found->ids, found->n)),
 					   read_counts, &counts);
 	return counts;
+}
+
+static int
+compare_queues(const void *a, const void *b)
+{
+	int32 left = *(const int32 *) a;
+	int32 right = *(const int32 *) b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Returns whether a task is in one of the queues and states of the filter. */
+bool
+tq_found_is_still(const TqFound *found, const TqTask *task, const TqRun *run)
+{
+	return found->of[run->state] &&
+		   (found->queues == NULL ||
+			bsearch(&task->queue, found->queues, found->nqueues, sizeof(int32),
+					compare_queues) != NULL);
 }
 
 /* Returns those of these tasks, both by id, that a filter finds still. */

@@ -848,9 +848,13 @@ extern void tq_unique_keys_release(const int64 *tasks, int n);
 
 typedef struct TqFound
 {
-	MemoryContext memory; /* of ids */
+	MemoryContext memory; /* of the arrays */
 	int64 *ids;           /* in their order */
 	int n;
+	bool of[TQ_STATES]; /* whether the filter finds tasks in that state */
+	int32 *queues;      /* that it has, in their order; NULL: all */
+	int nqueues;
+	bool is_fixed; /* it asks about nothing else that changes */
 } TqFound;
 
 /* An action of tq.apply(), as src/sql/find.sql reads it. */
@@ -866,6 +870,8 @@ typedef struct TqFoundAction
 
 extern void tq_find_all(Jsonb *filter, int64 max, TqFound *found);
 extern Jsonb *tq_find_counts(const TqFound *found);
+extern bool tq_found_is_still(const TqFound *found, const TqTask *task,
+							  const TqRun *run);
 extern int64 *tq_find_still(Jsonb *filter, const int64 *ids, int n,
 							int *found);
 extern void tq_find_action(Datum action, Jsonb *arguments,
