@@ -19,7 +19,7 @@ CREATE TYPE tq_internal.task_filter AS (	-- NULL: any
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
 	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
-	needs_run bool, needs_details bool
+	needs_run bool, needs_details bool, by_queue bool
 );
 COMMENT ON TYPE tq_internal.task_filter IS 'a filter of tasks, read by arg_filter()';
 
@@ -307,6 +307,16 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.find_failures(tq_internal.task_filter, int) IS 'tasks that ended without success in a queue that a filter has, up to so many';
 
+-- Creation pays for an index, so that only operators make it.
+CREATE FUNCTION tq_internal.find_has_index(queues int[]) RETURNS bool LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT cardinality(queues) <= 50 AND EXISTS (
+			SELECT FROM pg_index i
+				JOIN pg_attribute q ON q.attrelid = i.indrelid AND q.attnum = i.indkey[0] JOIN pg_attribute t ON t.attrelid = i.indrelid AND t.attnum = i.indkey[1]
+			WHERE i.indrelid = 'tq_internal.task'::regclass AND i.indisvalid AND i.indpred IS NULL AND q.attname = 'queue' AND t.attname = 'id');
+	END;
+COMMENT ON FUNCTION tq_internal.find_has_index(int[]) IS 'whether there is an index by which tasks of these queues are found; NULL: of all';
+
 -- A list of a table has tasks of a state, which is not looked up again then.
 CREATE FUNCTION tq_internal.find_list(INOUT f tq_internal.task_filter, size int, OUT list bigint[]) LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -323,9 +333,7 @@ BEGIN
 		ids := ARRAY(SELECT d.dependent FROM tq_internal.task t CROSS JOIN LATERAL (
 			SELECT o.dependent FROM tq_internal.dependency o WHERE o.required = t.id
 			UNION ALL SELECT o.dependent FROM tq_internal.foreign_dependency o WHERE o.required = t.id) AS d WHERE t.task_id = f.required LIMIT size);
-	ELSIF 3 = ANY (f.states) IS NOT FALSE THEN
-		RETURN;
-	ELSE
+	ELSIF 3 = ANY (f.states) IS FALSE THEN
 		ids := ARRAY(SELECT tq_internal.find_unresolved(f, size)) || ARRAY(SELECT tq_internal.find_failures(f, size));
 		is_of_states := cardinality(ids) < size AND (f.states @> '{4,5}' OR NOT f.states && '{4,5}');
 	END IF;
@@ -333,6 +341,7 @@ BEGIN
 		f.states := NULL;
 		f.needs_run := f.needs_details;
 	END IF;
+	f.by_queue := cardinality(ids) < size IS NOT TRUE AND tq_internal.find_has_index(f.queues);
 	IF cardinality(ids) < size THEN
 		list := ARRAY(SELECT DISTINCT i FROM unnest(ids) AS i ORDER BY i);
 	END IF;
@@ -368,7 +377,11 @@ DECLARE
 	slice bigint[] := list[greatest(last - size + 1, 1):last];
 	late bigint;
 BEGIN
-	IF list IS NULL THEN
+	IF list IS NULL AND f.by_queue THEN
+		slice := ARRAY(SELECT i.id FROM (SELECT w.id FROM unnest(f.queues) AS q CROSS JOIN LATERAL (
+			SELECT t.id FROM tq_internal.task t WHERE t.queue = q AND t.id < before ORDER BY t.id DESC LIMIT size) AS w ORDER BY w.id DESC LIMIT size) AS i ORDER BY i.id);
+		next := CASE WHEN cardinality(slice) = size THEN slice[1] END;
+	ELSIF list IS NULL THEN
 		next := (SELECT t.id FROM tq_internal.task t WHERE t.id < before ORDER BY t.id DESC OFFSET size - 1 LIMIT 1);
 	ELSIF last > size THEN
 		next := slice[1];
@@ -390,7 +403,7 @@ BEGIN
 						WHERE NOT EXISTS (SELECT FROM tq_internal.task_key x WHERE x.task = t.id AND x.kind = k.kind AND x.key = k.key)))
 					AND (f.tags IS NULL OR coalesce(t.tags, '{}') @> f.tags)
 					AND (f.payload IS NULL OR t.payload @> f.payload), false) END AS verdict
-			FROM ((SELECT * FROM tq_internal.task w WHERE list IS NULL AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
+			FROM ((SELECT * FROM tq_internal.task w WHERE list IS NULL AND f.by_queue IS NOT TRUE AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
 				UNION ALL
 				SELECT s.* FROM generate_subscripts(slice, 1, true) AS i JOIN tq_internal.task s ON s.id = slice[i]) AS t
 			WHERE (f.queues IS NULL OR t.queue = ANY (f.queues))

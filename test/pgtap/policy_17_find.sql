@@ -42,6 +42,7 @@ END
 $$;
 
 -- One task in each state, and more, in three queues.
+CREATE TEMP TABLE by_filter (filter jsonb, expected text);
 SELECT pg_temp.create('blocker', '{"taskQueueId": "find/a", "priority": "low"}');
 SELECT pg_temp.create('waits', '{"taskQueueId": "find/a", "$deps": ["blocker"]}');
 SELECT pg_temp.create('later', '{"taskQueueId": "find/a", "delay": 600}');
@@ -55,7 +56,7 @@ SELECT pg_temp.create('member', '{"taskQueueId": "find/c", "$group": "fleet", "m
 SELECT pg_temp.create('keyed', '{"taskQueueId": "find/c", "policy": {"uniqueKey": "u1", "serialKey": "s1"}}');
 
 SELECT is(pg_temp.found('{}'), 'keyed a%b* again lost fails done runs later waits blocker', '17.1 all tasks, 17.2.1 the newest first');
-SELECT is(pg_temp.found(f.filter::jsonb), f.expected, '17.1 ' || f.filter)
+INSERT INTO by_filter SELECT f.filter::jsonb, f.expected
 FROM (VALUES
 	('{"queue": "find/a"}', 'later waits blocker'),
 	('{"queue": ["find/a", "find/b"]}', 'fails done runs later waits blocker'),
@@ -104,6 +105,7 @@ FROM (VALUES
 	('{"resolvedAfter": "2000-01-01"}', 'lost fails done'),
 	('{"resolvedBefore": "2000-01-01"}', ''),
 	('{"createdAfter": "2000-01-01", "createdBefore": "2000-01-02"}', '')) AS f (filter, expected);
+SELECT is(pg_temp.found(filter), expected, '17.1 ' || filter::text) FROM by_filter;
 SELECT is(pg_temp.found(jsonb_build_object('waitsFor', pg_temp.id('blocker'))), 'waits', '17.1 waitsFor');
 SELECT is(pg_temp.found(jsonb_build_object('waitsFor', pg_temp.id('unknown'))), '', '17.1 waitsFor: of a task that does not exist');
 SELECT is(pg_temp.found(jsonb_build_object('group', pg_temp.id('fleet'))), 'a%b* again', '17.1 group');
@@ -112,6 +114,15 @@ SELECT is(pg_temp.found(jsonb_build_object('group', pg_temp.id('fleet'), 'state'
 SELECT is(pg_temp.found(jsonb_build_object('createdAfter', pg_temp.iso(pg_temp.base()))), 'keyed a%b* again lost fails done runs later waits blocker', '17.1 createdAfter is inclusive');
 SELECT is(pg_temp.found(jsonb_build_object('createdBefore', pg_temp.iso(pg_temp.base()))), '', '17.1 createdBefore is exclusive');
 SELECT is(pg_temp.found(jsonb_build_object('resolvedAfter', tq.status(pg_temp.id('fails')) #>> '{runs,0,resolved}', 'queue', 'find/b', 'state', 'failed')), 'fails', '17.1 resolvedAfter is inclusive');
+
+
+-- The same by an index that operators may make (doc/operations.md).
+SAVEPOINT s;
+CREATE INDEX task_of_queue ON tq_internal.task (queue, id);
+SELECT is(pg_temp.found(filter || '{"queue": "find/*"}'), expected, '17.1 by the index: ' || filter::text) FROM by_filter WHERE NOT filter ? 'queue';
+SELECT is(pg_temp.found('{"queue": ["find/c", "find/a"]}', n), 'keyed a%b* again lost later waits blocker', '17.2.3 by the index, in pages of ' || n) FROM generate_series(1, 8) AS n;
+SELECT is(pg_temp.found('{"queue": "find/a"}', 1000, '0'), 'later waits blocker', '17.2.5 by the index, with a budget of 0');
+ROLLBACK TO s;
 
 -- The row.
 SELECT row_eq($$SELECT task_id, task_queue_id, name, state, reason, priority, created, resolved, error FROM tq.find_tasks('{"error": "route"}')$$,

@@ -173,7 +173,7 @@ CREATE TYPE tq_internal.task_filter AS (
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
 	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
-	needs_run bool, needs_details bool
+	needs_run bool, needs_details bool, by_queue bool
 );
 CREATE TYPE tq_internal.block AS (blocked bool, blocked_by text[]);
 
