@@ -152,6 +152,9 @@ start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 										claimed[0].taken_until, now))
 		insert_claim_timers(claimed, n, now);
 	tq_outbox_append(&batch);
+	if (tq_log_min_wait >= 0)
+		tq_run_log_claimed(claimer->queue, claimer->group, claimer->name,
+						   claimed, n, now);
 }
 
 /* Records a worker that asked for work and got none as active. */
@@ -255,7 +258,9 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 		  TimestampTz now)
 {
 	TqClaimed claimed = {.task = task->id,
+						 .task_id = task->task_id,
 						 .run_id = run->run_id,
+						 .claimable = run->scheduled,
 						 .started = run->started,
 						 .deadline = task->deadline,
 						 .policy = task->policy};
@@ -270,6 +275,9 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
 	tq_count_claim(tq_count_owner(task), run->scheduled, now);
+	if (tq_log_min_wait >= 0)
+		tq_run_log_claimed(claimer->queue, claimer->group, claimer->name,
+						   &claimed, 1, now);
 	if (claimer->seat.is_known)
 		note_claims(claimer, 0, &claimed, 1);
 }

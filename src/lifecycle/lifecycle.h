@@ -22,6 +22,14 @@ typedef enum TqRepeat
 extern int64 tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 					   TimestampTz now);
 
+/* ---- run_log.c: lines of the server's log about single runs ---- */
+
+extern void tq_run_log_claimed(int32 queue, const char *group,
+							   const char *worker, const TqClaimed *claimed,
+							   int n, TimestampTz now);
+extern void tq_run_log_failed(int32 queue, const TqSlug *task_id,
+							  const TqRun *run, bool is_retried, Jsonb *error);
+
 /* ---- unique.c: which tasks hold a unique key, or meet one ---- */
 
 /* The unique keys of the tasks of one call. */

@@ -409,6 +409,9 @@ decide_report(TqReport *report, TqTransitions *transitions)
 		tq_count_end(report->owner, &report->run,
 					 report->task == NULL ? 0 : report->task->policy,
 					 is_retried);
+		if (tq_log_failures >= 0)
+			tq_run_log_failed(report->owner.queue, &report->task_id,
+							  &report->run, is_retried, report->error);
 		return is_retried ? TQ_OUTCOME_RETRIED : TQ_OUTCOME_RESOLVED;
 	}
 	if (first->is_ended)

@@ -706,6 +706,10 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 										  &locked->tasks[i]);
 		tq_count_end(tq_count_owner(&locked->tasks[i]), run,
 					 locked->tasks[i].policy, is_retried);
+		if (tq_log_failures >= 0)
+			tq_run_log_failed(locked->tasks[i].queue,
+							  &locked->tasks[i].task_id, run, is_retried,
+							  NULL);
 	}
 	if (locked->n > 0)
 		write_ends(locked->runs, locked->n);

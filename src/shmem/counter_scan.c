@@ -594,6 +594,40 @@ tq_counts_note_oldest(Oid extension, const TqQueueCounts *counts, int n)
 }
 
 /*
+ * Returns whether the log may have a line about a failure in a queue, because the
+ * last one was that long ago, and how many failures had none since; of two
+ * sessions one may.  A queue without counters has no limit.
+ */
+bool
+tq_counts_log_due(Oid extension, int32 queue, int64 ms, uint32 *left_out)
+{
+	TqCountKey key = tq_count_key(extension, queue);
+	uint64 now = (uint64) tq_clock_real_now() / 1000;
+	TqCountQueue *entry = NULL;
+	bool due = true;
+
+	*left_out = 0;
+	if (tq_count_shared == NULL)
+		return true;
+	tq_count_lock(LW_SHARED);
+	entry = tq_count_find_queue(&key);
+	if (entry != NULL)
+	{
+		uint64 last = pg_atomic_read_u64(&entry->logged);
+
+		/* A clock that was set back makes one due, too. */
+		due = (now < last || now - last >= (uint64) ms) &&
+			  pg_atomic_compare_exchange_u64(&entry->logged, &last, now);
+		if (due)
+			*left_out = pg_atomic_exchange_u32(&entry->left_out, 0);
+		else
+			pg_atomic_fetch_add_u32(&entry->left_out, 1);
+	}
+	tq_count_unlock();
+	return due;
+}
+
+/*
  * Returns about how many runs of this database are running; 0 without counters.
  */
 int64

@@ -337,6 +337,8 @@ tq_count_enter_queue(const TqCountKey *key)
 	pg_atomic_init_u32(&queue->limit, 0);
 	pg_atomic_init_u32(&queue->looked, 0);
 	pg_atomic_init_u64(&queue->oldest, 0);
+	pg_atomic_init_u64(&queue->logged, 0);
+	pg_atomic_init_u32(&queue->left_out, 0);
 	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
 	{
 		pg_atomic_init_u32(&queue->periods[i].number, 0);

@@ -562,10 +562,12 @@ typedef struct TqCountQueue
 	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* limit_room.c */
 	pg_atomic_uint32 has_limits;                /* not to be evicted */
 	pg_atomic_uint32 is_limited;                /* a claim was refused */
-	pg_atomic_uint32 refused; /* claims, since slots were last given back */
-	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
-	pg_atomic_uint32 looked;  /* seconds: when `oldest` was read; 0: never */
-	pg_atomic_uint64 oldest;  /* since when a run has been pending; 0: none */
+	pg_atomic_uint32 refused;  /* claims, since slots were last given back */
+	pg_atomic_uint32 limit;    /* of running tasks, as a claim has seen it */
+	pg_atomic_uint32 looked;   /* seconds: when `oldest` was read; 0: never */
+	pg_atomic_uint64 oldest;   /* since when a run has been pending; 0: none */
+	pg_atomic_uint64 logged;   /* ms: the last line about a failure; 0: none */
+	pg_atomic_uint32 left_out; /* failures without a line since then */
 	TqCountPeriod periods[TQ_COUNT_PERIODS];
 } TqCountQueue;
 
@@ -699,6 +701,8 @@ extern TqQueueCounts *tq_counts_read_totals(Oid extension, uint64 identity,
 											int *n, TqQueueCounts *others);
 extern void tq_counts_note_oldest(Oid extension, const TqQueueCounts *counts,
 								  int n);
+extern bool tq_counts_log_due(Oid extension, int32 queue, int64 ms,
+							  uint32 *left_out);
 extern int64 tq_counts_read_running(Oid extension);
 extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
 								 int64 *counters);

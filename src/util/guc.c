@@ -29,6 +29,8 @@ int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
 int tq_seen_interval = 30 * 1000;
 int tq_log_expired_claims = 60 * 1000;
+int tq_log_failures = -1;
+int tq_log_min_wait = -1;
 int tq_metrics_queues = 200;
 int tq_retain_completed = 7 * 24 * 60 * 60;
 int tq_retain_failed = 30 * 24 * 60 * 60;
@@ -218,6 +220,16 @@ define_times(void)
 		"Shortest time between two lines of the log about expired claims; -1: none.",
 		NULL, &tq_log_expired_claims, 60 * 1000, -1, INT_MAX, PGC_SUSET,
 		GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.log_failures",
+		"Shortest time between two lines of the log about failures in a queue; 0: a line for each; -1: none.",
+		NULL, &tq_log_failures, -1, -1, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL,
+		NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.log_min_wait",
+		"How long a run has waited of whose claim the log gets a line; 0: each; -1: none.",
+		NULL, &tq_log_min_wait, -1, -1, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL,
+		NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.max_deadline",
 		"How far ahead the deadline of a definition may lie.", NULL,

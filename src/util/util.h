@@ -42,6 +42,8 @@ extern int tq_retain_dead_letters;
 extern int tq_publish_interval;   /* ms */
 extern int tq_seen_interval;      /* ms */
 extern int tq_log_expired_claims; /* ms; -1: not */
+extern int tq_log_failures;       /* the same */
+extern int tq_log_min_wait;       /* the same */
 extern int tq_metrics_queues;
 extern int tq_queue_slots;
 extern int tq_counted_queues;

@@ -60,7 +60,7 @@ CREATE TEMP TABLE answered AS SELECT s.*, pg_temp.answer(s.whose, s.call) AS ans
 
 -- About what is its own it may do everything but what needs scopes of its own: what concerns
 -- all queues, routes and channels, or what only an administrator does.
-SELECT is(a.answer ~ '^ok', NOT a.fn = ANY ('{ack,bind,bucket_counts,buckets_settled,fetch,fire_cron,grant_queue,grant_scopes,health,list_task_queues,messages,pause_cron,prepare_drop,
+SELECT is(a.answer ~ '^ok', NOT a.fn = ANY ('{ack,bind,bucket_counts,buckets_settled,fetch,fire_cron,grant_queue,grant_scopes,health,list_task_queues,messages,metrics,pause_cron,prepare_drop,
 		reset_queue_stats,resume_cron,revoke_queue,revoke_scopes,rotate_secret,run_cron_now,set_buckets,subscribe,top,unbind,unschedule_cron,unsubscribe,upkeep}'::text[]),
 	format('its own: %s: %s', a.fn, left(a.answer, 100)))
 FROM answered AS a WHERE a.whose = 'mine' AND a.answer !~ 'cron cr' ORDER BY a.fn;

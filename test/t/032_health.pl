@@ -206,6 +206,40 @@ is_good('failures', '0 within 10 minutes', offset => '11 minutes');
 query(q{SELECT tq.purge('p/lost', '{exception}', '0')});
 is_good('failures', '\d+ within 10 minutes');
 
+# ---- lines of the log about single runs ----
+
+sub lines { return grep { /LOG:  tq: event=/ } split /\n/, slurp_file($node->logfile); }
+
+query(q{SELECT tq.enqueue('p/log'); SELECT tq.report_failed(task_id, run_id, error_message => 'x') FROM tq.claim_work('p/log', 'g', 'w')});
+is(lines(), 0, 'none by default');
+query($_) foreach 'ALTER SYSTEM SET tq.log_min_wait = 1000', 'ALTER SYSTEM SET tq.log_failures = 0', 'SELECT pg_reload_conf()';
+query(q{SELECT tq.enqueue('p/log')});
+query(q{SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('p/log', 'g', 'w')});
+is(lines(), 0, 'none of a run that has waited for less, and has not failed');
+query(q{SELECT tq.enqueue('p/log')});
+query(q{SET tq.clock_offset = '90 s'; SELECT count(*) FROM tq.claim_work('p/log', 'g', E'w-1')});
+my $running = query(q{SELECT task_id FROM tq.run_overview WHERE state = 'running' AND worker_id = 'w-1'});
+like((lines())[0], qr/LOG:  tq: event=waited queue="p\/log" task=$running run=0 seconds=(89|90|91)\.\d{3} worker_group="g" worker_id="w-1"$/, 'a line for one that has waited for longer');
+query(qq{SELECT tq.report_failed('$running', 0, error_message => E'it said "no" \\\\ \\t and\\nLOG:  tq: event=failed queue="p/other"')});
+like((lines())[1], qr/LOG:  tq: event=failed queue="p\/log" task=$running run=0 reason=failed retried=false error="it said \\"no\\" \\\\ \\x09 and"$/, 'a line for a failure, with the first line of its error, and no other key');
+is(lines(), 2, 'and no other line');
+query(q{SELECT tq.enqueue('p/log'); SELECT tq.report_failed(task_id, run_id, error => '{"code": 7}') FROM tq.claim_work('p/log', 'g', 'w')});
+like((lines())[2], qr/ error="\{\\"code\\": 7\}"$/, 'an error that has no message');
+query(q{SELECT tq.enqueue('p/log'); SELECT tq.report_exception(task_id, run_id, 'worker-shutdown') FROM tq.claim_work('p/log', 'g', 'w')});
+like((lines())[3], qr/ reason=worker-shutdown retried=true$/, 'a run that is retried');
+query(q{SELECT tq.cancel_task(task_id) FROM tq.task_overview WHERE task_queue_id = 'p/log' AND state = 'pending'});
+is(lines(), 4, 'none for one that was cancelled');
+query(q{SELECT tq.enqueue('p/log', retries => 0, policy => '{"claimTimeout": 1}'); SELECT count(*) FROM tq.claim_work('p/log', 'g', 'w')});
+ok($node->poll_query_until($db, q{SELECT count(*) = 1 FROM tq.run_overview JOIN tq.task_overview USING (task_id) WHERE task_queue_id = 'p/log' AND run_overview.reason_resolved = 'claim-expired'}), 'a claim expires');
+like((lines())[4], qr/ reason=claim-expired retried=false$/, 'which maintenance logs');
+query($_) foreach q{ALTER SYSTEM SET tq.log_failures = '1 h'}, 'SELECT pg_reload_conf()';
+query(q{SELECT tq.enqueue('p/some') FROM generate_series(1, 3); SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('p/some', 'g', 'w', 3)});
+is(lines(), 6, 'one of three failures within the hour');
+query($_) foreach 'ALTER SYSTEM SET tq.log_failures = 0', 'SELECT pg_reload_conf()';
+query(q{SELECT tq.enqueue('p/some'); SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('p/some', 'g', 'w')});
+like((lines())[6], qr/ retried=false left_out=2$/, 'and the next one says how many were left out');
+query($_) foreach 'ALTER SYSTEM RESET tq.log_min_wait', 'ALTER SYSTEM RESET tq.log_failures', 'SELECT pg_reload_conf()';
+
 # ---- disk, wraparound; 086_disk_full.pl has a disk that is full ----
 
 is_good('disk', 'the database has \d+ .B');
