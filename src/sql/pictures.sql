@@ -32,17 +32,17 @@ CREATE FUNCTION tq_internal.draw_mermaid(title text, max_nodes int, tasks tq_int
 COMMENT ON FUNCTION tq_internal.draw_mermaid(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for Mermaid';
 
 CREATE FUNCTION tq_internal.draw_gantt(
-	title text, max_rows int, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[], now timestamptz) RETURNS text
+	title text, max_rows int, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[], now timestamptz, path bigint[]) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_gantt' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], timestamptz) IS
-	'runs by worker and time, as an SVG';
+COMMENT ON FUNCTION tq_internal.draw_gantt(text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], timestamptz, bigint[]) IS
+	'runs by worker and time, as an SVG; those of the tasks of the path are marked';
 
 CREATE FUNCTION tq_internal.draw_report(
 	title text, max_nodes int, sealed timestamptz, outcome text, tasks tq_internal.drawn_task[], dependencies bigint[],
-	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[], now timestamptz) RETURNS text
+	runs tq_internal.drawn_run[], faults tq_internal.drawn_fault[], now timestamptz, path bigint[]) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_report' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, text, tq_internal.drawn_task[], bigint[],
-	tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz) IS 'a group as a page of HTML';
+	tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz, bigint[]) IS 'a group as a page of HTML';
 
 -- ---- what is drawn ----
 
@@ -197,6 +197,121 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.drawn_title(tq.slugid, text) IS 'id and name of a group, and a remark';
 
+-- ---- the critical path ----
+--
+-- The end of a task is when its last run was resolved, or when it is expected to end: a
+-- run takes as long as the median of its queue, from when it started, or from now, or
+-- from the end of what its task waits for.  A task was released by the dependency that
+-- ended last before its last run was scheduled, or will be by the one that ends last.
+-- So the path leads back from the end of the group, one task at a time; only ends of
+-- tasks that are not resolved have to be computed before, dependencies first.  Numbers
+-- of dependents are greater, but for some that were added later: hence the passes.
+
+CREATE FUNCTION tq_internal.critical_tasks(group_number bigint, task_group_id tq.slugid, is_over bool, now timestamptz)
+	RETURNS TABLE (place int, task bigint, state smallint, ends timestamptz, slack interval) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	medians jsonb;	-- of queues, by number
+	places jsonb;	-- of tasks in the arrays, by id: statements of tq join by indexes only
+	ids bigint[];
+	states smallint[];
+	scheduled timestamptz[];
+	ended timestamptz[];
+	takes interval[];
+	dependents int[];
+	required int[];
+	is_stable bool := is_over;
+	path int[] := '{}';
+	slacks interval[] := '{}';
+	n int := 0;
+	low int;
+	high int;
+	here int;
+	best int;
+	second timestamptz;
+	at timestamptz;
+BEGIN
+	IF NOT is_over THEN
+		SELECT coalesce(jsonb_object_agg(c.queue, c.run_p50), '{}') INTO medians FROM tq_internal.queue_counters() AS c;
+	END IF;
+	SELECT array_agg(y.id ORDER BY y.nth), jsonb_object_agg(y.task_id, y.nth), array_agg(y.state ORDER BY y.nth), array_agg(y.scheduled ORDER BY y.nth),
+			array_agg(CASE WHEN y.state >= 3 THEN y.resolved ELSE greatest(CASE WHEN y.state = 2 THEN y.started ELSE critical_tasks.now END + y.takes, critical_tasks.now) END ORDER BY y.nth),
+			array_agg(y.takes ORDER BY y.nth)
+		INTO ids, places, states, scheduled, ended, takes
+		FROM (SELECT x.*, row_number() OVER (ORDER BY x.id) AS nth, CASE WHEN x.state < 3 THEN coalesce((medians ->> x.queue::text)::interval, '0') END AS takes
+			FROM (SELECT m.id, m.task_id, m.queue, r.started, r.resolved,
+					CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1 ELSE coalesce(r.state, 0) END AS state,
+					CASE WHEN u.task IS NULL THEN coalesce(p.scheduled, d.scheduled, r.scheduled) END AS scheduled
+				FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m
+					LEFT JOIN tq_internal.unscheduled u ON u.task = m.id
+					LEFT JOIN tq_internal.delayed d ON d.task = m.id
+					LEFT JOIN LATERAL tq_internal.pending_of(CASE WHEN NOT is_over THEN m.id END) AS p ON true
+					LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
+				LIMIT 50001) AS x) AS y;
+	IF cardinality(ids) > 50000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 50000, 'tasks');
+	END IF;
+	SELECT array_agg(e.dependent ORDER BY e.dependent, e.required), array_agg(e.required ORDER BY e.dependent, e.required) INTO dependents, required
+		FROM (SELECT (places ->> m.task_id::text)::int AS dependent, (places ->> d.slug::text)::int AS required
+				FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m CROSS JOIN LATERAL unnest(m.dependencies) AS d (slug)) AS e
+		WHERE e.dependent <> e.required;
+	FOR pass IN 1 .. 100 LOOP
+		EXIT WHEN is_stable;
+		is_stable := true;
+		FOR i IN 1 .. coalesce(cardinality(required), 0) LOOP
+			CONTINUE WHEN states[dependents[i]] > 0;
+			at := greatest(ended[required[i]], critical_tasks.now) + takes[dependents[i]];
+			CONTINUE WHEN at <= ended[dependents[i]];
+			ended[dependents[i]] := at;
+			is_stable := false;
+		END LOOP;
+	END LOOP;
+	SELECT x.nth, lead(x.at) OVER w INTO here, second FROM unnest(ended) WITH ORDINALITY AS x (at, nth)
+		WINDOW w AS (ORDER BY x.at DESC, x.nth DESC) ORDER BY x.at DESC, x.nth DESC LIMIT 1;
+	WHILE here IS NOT NULL AND n < cardinality(ids) LOOP
+		n := n + 1;
+		path[n] := here;
+		slacks[n] := ended[here] - second;
+		low := 1;
+		high := coalesce(cardinality(required), 0) + 1;
+		WHILE low < high LOOP	-- to the first of its dependencies
+			IF dependents[(low + high) / 2] < here THEN
+				low := (low + high) / 2 + 1;
+			ELSE
+				high := (low + high) / 2;
+			END IF;
+		END LOOP;
+		at := coalesce(scheduled[here] + interval '1 ms', 'infinity');
+		best := NULL;
+		second := NULL;
+		WHILE dependents[low] = here LOOP
+			IF ended[required[low]] > at OR ended[required[low]] <= second THEN
+			ELSIF best IS NULL OR ended[required[low]] > ended[best] THEN
+				second := ended[best];
+				best := required[low];
+			ELSE
+				second := ended[required[low]];
+			END IF;
+			low := low + 1;
+		END LOOP;
+		here := best;
+	END LOOP;
+	FOR i IN REVERSE n .. 1 LOOP
+		place := n + 1 - i;
+		task := ids[path[i]];
+		state := states[path[i]];
+		ends := ended[path[i]];
+		slack := slacks[i];
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.critical_tasks(bigint, tq.slugid, bool, timestamptz) IS 'the critical path of a group, from its first task';
+
+CREATE FUNCTION tq_internal.critical_path(group_number bigint, task_group_id tq.slugid, now timestamptz) RETURNS bigint[] LANGUAGE sql STABLE AS $$
+	SELECT coalesce(array_agg(c.task ORDER BY c.place), '{}') FROM tq_internal.critical_tasks(group_number, task_group_id, tq_internal.group_outcome(task_group_id) IS NOT NULL, now) AS c
+$$;
+COMMENT ON FUNCTION tq_internal.critical_path(bigint, tq.slugid, timestamptz) IS 'the tasks of the critical path, for pictures';
+
 -- ---- the functions ----
 --
 -- The clock is read after the rows, because a running run ends now.
@@ -215,6 +330,40 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.group_tasks(tq.slugid) IS 'the tasks of a group as short rows, in the order of their creation: state, number of runs, and why the last one was resolved, or its progress';
+
+-- The time of a row is from the end of the row before, or from when its task became pending.
+CREATE FUNCTION tq.critical_path(task_group_id tq.slugid) RETURNS TABLE (place int, task_id tq.slugid, name text, state text,
+		begins timestamptz, ends timestamptz, waiting interval, running interval, retrying interval, share float8, slack interval)
+	LANGUAGE tq_read AS $$
+DECLARE
+	number bigint := tq_internal.group_to_list(task_group_id);
+	is_over bool := tq_internal.group_outcome(task_group_id) IS NOT NULL;
+	now timestamptz := tq_internal.clock_now();
+BEGIN
+	RETURN QUERY
+		WITH path AS MATERIALIZED (SELECT * FROM tq_internal.critical_tasks(number, critical_path.task_group_id, is_over, now)
+		), lasted AS (
+			SELECT p.*, coalesce(lag(p.ends) OVER (ORDER BY p.place), r.visible, p.ends) AS begins,
+				r.visible, r.last_visible, r.started
+			FROM path p CROSS JOIN LATERAL (SELECT min(v.visible) AS visible, max(v.visible) AS last_visible,
+						(array_agg(v.started ORDER BY v.run_id DESC))[1] AS started
+					FROM (SELECT r.run_id, coalesce(d.visible_at, r.scheduled) AS visible, r.started
+							FROM tq_internal.run r LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id WHERE r.task = p.task
+						UNION ALL SELECT y.run_id, y.visible_at, NULL FROM tq_internal.delayed y WHERE y.task = p.task
+						UNION ALL SELECT y.run_id, y.scheduled, NULL FROM tq_internal.pending_of(p.task) AS y) AS v) AS r
+		), parts AS (
+			SELECT l.*, greatest(l.last_visible - greatest(l.visible, l.begins), '0') AS retried,
+				CASE WHEN l.state = 0 THEN '0' ELSE least(coalesce(l.started, CASE WHEN l.state >= 3 THEN l.ends ELSE now END), l.ends) - l.begins END AS before
+			FROM lasted l
+		)
+		SELECT p.place, t.task_id, left(coalesce(t.metadata ->> 'name', q.task_queue_id), 100), tq_internal.state_name(p.state), p.begins, p.ends,
+			greatest(p.before - p.retried, '0'), p.ends - p.begins - greatest(p.before, p.retried, '0'), p.retried,
+			coalesce(extract(epoch FROM p.ends - p.begins) / nullif(extract(epoch FROM max(p.ends) OVER () - min(p.begins) OVER ()), 0), 0)::float8, p.slack
+		FROM parts p JOIN tq_internal.task t ON t.id = p.task JOIN tq_internal.queue q ON q.id = t.queue
+		ORDER BY p.place;
+END
+$$;
+COMMENT ON FUNCTION tq.critical_path(tq.slugid) IS 'the chain of tasks that decided when a group ended, or is expected to decide it: how long each waited, ran and was retried, and by how much another would have come later';
 
 CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
 	LANGUAGE tq_read AS $$
@@ -260,10 +409,13 @@ CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100
 DECLARE
 	max int := tq_internal.arg_int(max_rows, 'max_rows', 1, 1000);
 	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
+	dependencies bigint[] := tq_internal.drawn_dependencies(number, task_group_id);
+	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(number, task_group_id);
+	now timestamptz := tq_internal.clock_now();
 BEGIN
-	RETURN tq_internal.draw_gantt('task group ' || tq_internal.drawn_title(task_group_id), max,
-		tq_internal.drawn_tasks(number, task_group_id), tq_internal.drawn_dependencies(number, task_group_id),
-		tq_internal.drawn_runs(number, task_group_id), tq_internal.clock_now());
+	RETURN tq_internal.draw_gantt('task group ' || tq_internal.drawn_title(task_group_id), max, tasks, dependencies, runs, now,
+		tq_internal.critical_path(number, task_group_id, now));
 END
 $$;
 COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
@@ -274,11 +426,14 @@ DECLARE
 	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
 	number bigint := tq_internal.group_to_list(task_group_id);
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
+	dependencies bigint[] := tq_internal.drawn_dependencies(number, task_group_id);
+	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(number, task_group_id);
+	faults tq_internal.drawn_fault[] := tq_internal.drawn_faults(tasks);
+	now timestamptz := tq_internal.clock_now();
 BEGIN
 	RETURN tq_internal.draw_report(tq_internal.drawn_title(task_group_id), max, (SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number),
 		coalesce(tq_internal.drawn_block(number, task_group_id, tasks), tq_internal.group_outcome(task_group_id)),
-		tasks, tq_internal.drawn_dependencies(number, task_group_id), tq_internal.drawn_runs(number, task_group_id), tq_internal.drawn_faults(tasks),
-		tq_internal.clock_now());
+		tasks, dependencies, runs, faults, now, tq_internal.critical_path(number, task_group_id, now));
 END
 $$;
 COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';

@@ -124,6 +124,9 @@ $old->safe_psql(
 		|| jsonb_build_object('expires', now() + interval '1 hour'));
 	SELECT tq.bind('mine', 'task-completed', 'route.#'), tq.unbind('tq_task_running', 'task-running');
 	SELECT tq.subscribe('reader', 'task-failed');
+	INSERT INTO tq_internal.departed SELECT 1, now(), created, deadline, deadline, expires, queue, priority, retries, task_id, task_id, NULL, NULL, '{r}', '{}'
+		FROM tq_internal.task LIMIT 1;
+	INSERT INTO tq_internal.departed_run SELECT * FROM tq_internal.run LIMIT 1;
 	SELECT tq.grant_scopes('pg_read_all_data', '{queue:health}');
 
 	-- buckets

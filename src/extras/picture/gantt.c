@@ -162,6 +162,9 @@ gantt_append_bar(Chart *chart, Row *row)
 	appendStringInfoString(out, "<g>");
 	append_tip(chart, drawn);
 	tq_svg_box(out, drawn->x, y, width, BAR, bar->state);
+	if (bar->is_critical)
+		appendStringInfo(out, "<path class=\"path\" d=\"M%g %dH%g\"/>",
+						 drawn->x, y + BAR + 1, drawn->x + width);
 	if (bar->run_id > 0 && drawn->runs == 1)
 		appendStringInfo(out, "<path class=\"mark\" d=\"M%g %dl6 -5h-12z\"/>",
 						 drawn->x, y + 3);
@@ -183,7 +186,8 @@ is_close(const Chart *chart, const Row *row, const TqBar *bar, double x,
 {
 	const Drawn *last = &row->last;
 
-	if (last->runs == 0 || last->first->state != bar->state)
+	if (last->runs == 0 || last->first->state != bar->state ||
+		last->first->is_critical != bar->is_critical)
 		return false;
 	if (bar->worker == NULL)
 		return fabs(x - last->x) < 1 && fabs(end - last->end) < 1;
@@ -371,7 +375,7 @@ tq_gantt_svg(StringInfo out, const TqGantt *gantt)
 		tq_svg_text(
 			out, 10, 34, "small",
 			psprintf(
-				"%d runs, %s from %s; dashed: the wait for a worker; a triangle: a retry",
+				"%d runs, %s from %s; dashed: the wait for a worker; a triangle: a retry; underlined: the critical path",
 				gantt->nbars, duration(chart.span),
 				tq_label_time(chart.begin)));
 	append_workers(out, &chart);

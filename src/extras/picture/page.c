@@ -134,7 +134,9 @@ tq_page_html(StringInfo out, const TqGroupPage *page)
 	appendStringInfoString(out, "<div class=\"wide\" id=\"graph\">\n");
 	tq_graph_svg(out, page->graph, "tasks and what they depend on");
 	appendStringInfoString(
-		out, "</div>\n<h2>Runs</h2>\n<div class=\"wide\" id=\"runs\">\n");
+		out, "</div>\n<h2>Runs</h2>\n<p id=\"path\">Critical path: ");
+	tq_label_html(out, page->path);
+	appendStringInfoString(out, ".</p>\n<div class=\"wide\" id=\"runs\">\n");
 	tq_gantt_svg(out, page->gantt);
 	appendStringInfo(out,
 					 "</div>\n<p>State of %s, by tq.report_html().</p>\n"

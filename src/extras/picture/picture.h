@@ -54,6 +54,7 @@ typedef struct TqNode
 	int count[TQ_STATES];
 	int outside;  /* dependencies on tasks that are not in the group */
 	int runs;     /* runs of one task after its first */
+	int place;    /* of one task on the critical path, from 1; 0: it is not */
 	bool is_held; /* depends on itself: waits for schedule_task() */
 	int level;    /* the longest way from a task that depends on none */
 	int parent;   /* a dependency of the highest level; -1: none */
@@ -153,6 +154,7 @@ typedef struct TqBar
 	TimestampTz claimable;
 	TimestampTz started;  /* 0: it was not claimed */
 	TimestampTz resolved; /* 0: it is not */
+	bool is_critical;     /* its task is on the critical path */
 } TqBar;
 
 typedef struct TqGantt
@@ -191,6 +193,7 @@ typedef struct TqGroupPage
 	const char *outcome; /* NULL: not all tasks are resolved */
 	const TqGraph *graph;
 	const TqGantt *gantt;
+	char *path; /* names of the tasks of the critical path, a label */
 	TqFault *faults;
 	int nfaults;
 	int all_faults; /* of which `faults` are the last */

@@ -33,7 +33,7 @@ tq_svg_style(StringInfo out)
 		".in{fill:#000}.back{fill:#fff}.stripe{fill:#f3f3f3}"
 		".line{stroke:#888;fill:none}.grid{stroke:#ccc;fill:none}"
 		".wait{stroke:#888;stroke-dasharray:2 2;fill:none}"
-		".mark{fill:#000}");
+		".mark{fill:#000}.path{stroke:#d00;stroke-width:3;fill:none}");
 	for (int state = 0; state < TQ_STATES; state++)
 		appendStringInfo(out, ".%s{fill:%s;stroke:#333}", tq_state_name(state),
 						 tq_state_styles[state].fill);

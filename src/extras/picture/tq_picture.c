@@ -277,7 +277,55 @@ bar_of(const Rows *rows, const TqNode *task)
 			   .reason = tq_resolved_name(reason_of(rows, RUN_REASON)),
 			   .claimable = group_graph_time_of(rows, RUN_CLAIMABLE),
 			   .started = group_graph_time_of(rows, RUN_STARTED),
-			   .resolved = group_graph_time_of(rows, RUN_RESOLVED)};
+			   .resolved = group_graph_time_of(rows, RUN_RESOLVED),
+			   .is_critical = task->place > 0};
+}
+
+/* Tasks at each end of the critical path that a report names. */
+#define PATH_ENDS 10
+
+/* Gives the tasks of the critical path their places. */
+static void
+group_path(ArrayType *path, TqGroupPicture *picture)
+{
+	int n = ArrayGetNItems(ARR_NDIM(path), ARR_DIMS(path));
+	int64 *ids = (int64 *) ARR_DATA_PTR(path);
+
+	if (array_contains_nulls(path))
+		elog(ERROR, "a task of the path is NULL");
+	for (int i = 0; i < n; i++)
+	{
+		int task = index_of_task(picture, ids[i]);
+
+		if (task >= 0)
+			picture->graph.nodes[task].place = i + 1;
+	}
+}
+
+/* Returns the names of the first and the last tasks of the critical path. */
+static char *
+path_text(ArrayType *path, const TqGroupPicture *picture)
+{
+	int n = ArrayGetNItems(ARR_NDIM(path), ARR_DIMS(path));
+	int64 *ids = (int64 *) ARR_DATA_PTR(path);
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < n; i++)
+	{
+		int task = index_of_task(picture, ids[i]);
+
+		if (i == PATH_ENDS && n > 2 * PATH_ENDS)
+		{
+			appendStringInfo(&text, ", %d others", n - 2 * PATH_ENDS);
+			i = n - PATH_ENDS - 1;
+			continue;
+		}
+		if (task >= 0)
+			appendStringInfo(&text, "%s%s", text.len > 0 ? ", " : "",
+							 picture->graph.nodes[task].name);
+	}
+	return text.data;
 }
 
 /* Reads the runs of a group whose tasks were read. */
@@ -421,7 +469,7 @@ tq_draw_mermaid(PG_FUNCTION_ARGS)
 
 /*
  * draw_gantt(title text, max_rows int, tasks drawn_task[], dependencies
- * bigint[], runs drawn_run[], now timestamptz) -> text: an SVG
+ * bigint[], runs drawn_run[], now timestamptz, path bigint[]) -> text: an SVG
  */
 Datum
 tq_draw_gantt(PG_FUNCTION_ARGS)
@@ -435,6 +483,7 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 	gantt.max_rows = Max(PG_GETARG_INT32(1), 1);
 	gantt.now = PG_GETARG_TIMESTAMPTZ(5);
 	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
+	group_path(PG_GETARG_ARRAYTYPE_P(6), &picture);
 	group_gantt(PG_GETARG_ARRAYTYPE_P(4), &picture, &gantt);
 	initStringInfo(&out);
 	tq_gantt_svg(&out, &gantt);
@@ -444,8 +493,8 @@ tq_draw_gantt(PG_FUNCTION_ARGS)
 /*
  * draw_report(title text, max_nodes int, sealed timestamptz, outcome
  * text, tasks drawn_task[], dependencies bigint[], runs drawn_run[], faults
- * drawn_fault[], now timestamptz) -> text: a page of HTML.  sealed and outcome
- * are NULL if there is none.
+ * drawn_fault[], now timestamptz, path bigint[]) -> text: a page of HTML.
+ * sealed and outcome are NULL if there is none.
  */
 Datum
 tq_draw_report(PG_FUNCTION_ARGS)
@@ -463,6 +512,8 @@ tq_draw_report(PG_FUNCTION_ARGS)
 	}
 	gantt.now = page.now = PG_GETARG_TIMESTAMPTZ(8);
 	group_graph(PG_GETARG_ARRAYTYPE_P(4), PG_GETARG_ARRAYTYPE_P(5), &picture);
+	group_path(PG_GETARG_ARRAYTYPE_P(9), &picture);
+	page.path = path_text(PG_GETARG_ARRAYTYPE_P(9), &picture);
 	group_gantt(PG_GETARG_ARRAYTYPE_P(6), &picture, &gantt);
 	group_faults(PG_GETARG_ARRAYTYPE_P(7), &picture, &page);
 	page.title = tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX);
