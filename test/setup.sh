@@ -198,6 +198,7 @@ tq_has() {
 		patroni) command -v patroni && command -v etcd && /usr/bin/python3 -c 'import etcd' ;;
 		plproxy) [ -f "$("$tq_server" --sharedir)/extension/plproxy.control" ] ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
+		protobuf) /usr/bin/python3 -c 'import google.protobuf' ;;
 		spin) command -v spin ;;
 		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
@@ -233,6 +234,7 @@ tq_package() {
 		patroni) echo patroni etcd-server python3-etcd ;;
 		plproxy) echo "postgresql-$major-plproxy" ;;
 		jsonschema) echo python3 python3-jsonschema ;;
+		protobuf) echo python3 python3-protobuf ;;
 		spin) echo spin ;;
 		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
@@ -358,7 +360,7 @@ tq_needed() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, valgrind, git,
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, protobuf, spin, valgrind, git,
 # and of those of tq_may_miss, which may stay away.  Where it may not, it prints the
 # line that would, and exits.
 tq_packages() {

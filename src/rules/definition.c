@@ -407,8 +407,46 @@ tq_definition_scopes(TqFaults *faults, char **scopes, int n)
 	return n == 0 ? NULL : DatumGetArrayTypeP(tq_array_text(scopes, n));
 }
 
+#define TRACE_TAG "traceparent"
+
+/* Returns whether n characters are lower-case hexadecimal, and not all 0. */
+static bool
+is_trace_id(const char *text, size_t n)
+{
+	return strspn(text, "0123456789abcdef") == n && strspn(text, "0") < n;
+}
+
+/* Returns whether a text is a traceparent by Trace Context of the W3C. */
+static bool
+is_traceparent(const char *text)
+{
+	return strlen(text) == 55 && strncmp(text, "00-", 3) == 0 &&
+		   is_trace_id(text + 3, 32) && text[35] == '-' &&
+		   is_trace_id(text + 36, 16) && text[52] == '-' &&
+		   strspn(text + 53, "0123456789abcdef") == 2;
+}
+
+/* Notes that the tag which continues a trace is not a traceparent. */
+static void
+check_trace_tag(TqFaults *faults, const TqJsonIterator *it)
+{
+	const char *text;
+
+	if (it->key.val.string.len != strlen(TRACE_TAG) ||
+		memcmp(it->key.val.string.val, TRACE_TAG, strlen(TRACE_TAG)) != 0)
+		return;
+	text = tq_json_string_of(&it->value);
+	if (!is_traceparent(text))
+		tq_fault(
+			faults, "tags",
+			psprintf(
+				"must have a W3C traceparent in \"%s\", \"00-\", 32 and 16 hexadecimal digits and 2 of flags with hyphens between them; it is \"%s\"",
+				TRACE_TAG, tq_error_clip(text)));
+}
+
 /*
- * Returns tags, or NULL for none.  All must be strings that are not too long.
+ * Returns tags, or NULL for none.  All must be strings that are not too long,
+ * and traceparent one of the W3C.
  */
 Jsonb *
 tq_definition_tags(TqFaults *faults, Jsonb *tags)
@@ -429,6 +467,8 @@ tq_definition_tags(TqFaults *faults, Jsonb *tags)
 					"must be an object of strings of at most %d characters; that of \"%s\" is %s",
 					TAG_MAX, tq_error_clip(tq_json_string_of(&it.key)),
 					tq_json_shown(&it.value)));
+		else
+			check_trace_tag(faults, &it);
 	}
 	return tags;
 }

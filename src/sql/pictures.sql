@@ -437,3 +437,102 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';
+
+-- ---- traces ----
+--
+-- OTLP in JSON: 64-bit numbers are strings, enumerations are numbers, ids are hexadecimal.
+-- Ids follow from those of tasks, so that a trace that is sent twice is one.
+
+CREATE FUNCTION tq_internal.trace_id(tags jsonb, task_group_id tq.slugid) RETURNS text LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT COALESCE(split_part(tags ->> 'traceparent', '-', 2), md5('tq ' || task_group_id::text));
+	END;
+COMMENT ON FUNCTION tq_internal.trace_id(jsonb, tq.slugid) IS 'trace of a task: that of its tag traceparent, or one for each task group';
+
+CREATE FUNCTION tq_internal.span_id(task_id tq.slugid, part text DEFAULT '') RETURNS text LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT left(md5(concat_ws(' ', 'tq', task_id::text, part)), 16);
+	END;
+COMMENT ON FUNCTION tq_internal.span_id(tq.slugid, text) IS 'span of a task, or of a part of it';
+
+CREATE FUNCTION tq_internal.span(trace_id text, id text, parent text, name text, kind int, begins timestamptz, ends timestamptz, attributes jsonb,
+	links jsonb DEFAULT NULL, status jsonb DEFAULT NULL) RETURNS jsonb LANGUAGE sql IMMUTABLE
+	BEGIN ATOMIC
+		SELECT jsonb_strip_nulls(jsonb_build_object('traceId', trace_id, 'spanId', id, 'parentSpanId', parent, 'name', name, 'kind', kind,
+			'startTimeUnixNano', (extract(epoch FROM begins) * 1000000)::bigint || '000',
+			'endTimeUnixNano', (extract(epoch FROM greatest(begins, ends)) * 1000000)::bigint || '000',
+			'attributes', (SELECT jsonb_agg(jsonb_build_object('key', a.key, 'value', CASE jsonb_typeof(a.value)
+					WHEN 'number' THEN jsonb_build_object('intValue', a.value #>> '{}') ELSE jsonb_build_object('stringValue', a.value #>> '{}') END) ORDER BY a.key)
+				FROM jsonb_each(attributes) AS a WHERE a.value <> 'null'),
+			'links', links, 'status', status));
+	END;
+COMMENT ON FUNCTION tq_internal.span(text, text, text, text, int, timestamptz, timestamptz, jsonb, jsonb, jsonb) IS 'a span in OTLP';
+
+CREATE FUNCTION tq_internal.spans(tasks tq_internal.task[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (
+		WITH member AS (
+			SELECT t.id, t.task_id, t.created, t.dependencies, q.task_queue_id, left(coalesce(t.metadata ->> 'name', q.task_queue_id), 255) AS name,
+				nullif(split_part(t.tags ->> 'traceparent', '-', 3), '') AS parent, g.slug AS group_slug, tq_internal.trace_id(t.tags, g.slug) AS trace,
+				r.state, r.reason_resolved, r.resolved
+			FROM unnest(tasks) AS t JOIN tq_internal.queue q ON q.id = t.queue
+				CROSS JOIN LATERAL (SELECT tq_internal.group_slug(t.group_id, t.task_id) AS slug OFFSET 0) AS g
+				LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id AND r.state >= 3
+					AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id) AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
+					AND NOT EXISTS (SELECT FROM tq_internal.pending_of(t.id)) AND NOT EXISTS (SELECT FROM tq_internal.run l WHERE l.task = t.id AND l.run_id > r.run_id)
+					ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
+		), part AS (
+			SELECT m.*, r.run_id, r.started, r.resolved AS ended, tq_internal.state_name(r.state) AS run_state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
+				coalesce(d.visible_at, r.scheduled) AS visible, w.worker_group || '/' || w.worker_id AS worker
+			FROM member m JOIN tq_internal.run r ON r.task = m.id LEFT JOIN tq_internal.worker w ON w.id = r.worker
+				LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+		), span AS (
+			SELECT m.id, -1 AS run_id, 0 AS nth, tq_internal.span(m.trace, tq_internal.span_id(m.task_id), m.parent, m.name, 1, m.created, m.resolved,
+				jsonb_build_object('tq.task_id', m.task_id, 'tq.task_group_id', m.group_slug, 'tq.queue', m.task_queue_id, 'tq.state', tq_internal.state_name(m.state)),
+				(SELECT jsonb_agg(jsonb_build_object('traceId', tq_internal.trace_id(x.tags, tq_internal.group_slug(x.group_id, x.task_id)), 'spanId', tq_internal.span_id(x.task_id)) ORDER BY x.id)
+					FROM unnest(m.dependencies) AS e (slug) JOIN tq_internal.task x ON x.task_id = e.slug WHERE x.id <> m.id),
+				CASE WHEN m.state = 3 THEN '{"code": 1}' ELSE jsonb_build_object('code', 2, 'message', tq_internal.reason_resolved_name(m.reason_resolved)) END) AS span
+			FROM member m WHERE m.resolved IS NOT NULL
+			UNION ALL
+			SELECT p.id, p.run_id, 1, tq_internal.span(p.trace, tq_internal.span_id(p.task_id, 'wait ' || p.run_id), tq_internal.span_id(p.task_id), p.name || ' wait', 1, p.visible,
+				coalesce(p.started, p.ended), jsonb_build_object('tq.task_id', p.task_id, 'tq.run_id', p.run_id, 'tq.queue', p.task_queue_id))
+			FROM part p WHERE coalesce(p.started, p.ended) IS NOT NULL
+			UNION ALL
+			SELECT p.id, p.run_id, 2, tq_internal.span(p.trace, tq_internal.span_id(p.task_id, 'run ' || p.run_id), tq_internal.span_id(p.task_id), p.name || ' run', 5, p.started, p.ended,
+				jsonb_build_object('tq.task_id', p.task_id, 'tq.run_id', p.run_id, 'tq.queue', p.task_queue_id, 'tq.worker', p.worker, 'tq.state', p.run_state, 'tq.reason', p.reason),
+				CASE WHEN p.run_id > 0 THEN jsonb_build_array(jsonb_build_object('traceId', p.trace, 'spanId', tq_internal.span_id(p.task_id, 'run 0'))) END,
+				CASE WHEN p.run_state = 'completed' THEN '{"code": 1}' ELSE jsonb_build_object('code', 2, 'message', p.reason) END)
+			FROM part p WHERE p.started IS NOT NULL AND p.ended IS NOT NULL
+		)
+		SELECT jsonb_build_object('resourceSpans', jsonb_build_array(jsonb_build_object(
+			'resource', jsonb_build_object('attributes', jsonb_build_array(
+				jsonb_build_object('key', 'service.name', 'value', jsonb_build_object('stringValue', 'tq')),
+				jsonb_build_object('key', 'db.namespace', 'value', jsonb_build_object('stringValue', current_database())))),
+			'scopeSpans', jsonb_build_array(jsonb_build_object('scope', jsonb_build_object('name', 'tq', 'version', tq_internal.library_version()),
+				'spans', coalesce(jsonb_agg(s.span ORDER BY s.id, s.run_id, s.nth), '[]'))))))
+		FROM span s);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.spans(tq_internal.task[]) IS 'what has ended of tasks, as a request of OTLP';
+
+CREATE FUNCTION tq.trace(task_group_id tq.slugid) RETURNS jsonb LANGUAGE tq_read AS $$
+DECLARE
+	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.task[] := ARRAY(SELECT m FROM tq_internal.members(number, trace.task_group_id) AS m ORDER BY m.id LIMIT 10001);
+BEGIN
+	IF cardinality(tasks) > 10000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 10000, 'tasks');
+	END IF;
+	RETURN tq_internal.spans(tasks);
+END
+$$;
+COMMENT ON FUNCTION tq.trace(tq.slugid) IS 'what has ended of a task group, as a trace in the JSON of OTLP: tasks, their waits and runs';
+
+CREATE FUNCTION tq.trace_task(task_id tq.slugid) RETURNS jsonb LANGUAGE tq_read AS $$
+BEGIN
+	PERFORM tq_internal.not_null(task_id, 'task_id'), tq_internal.require_artifact('status', task_id::text, task_id);
+	PERFORM tq.status(task_id);	-- TQ404; what a body calls checks no scope
+	RETURN tq_internal.spans(ARRAY(SELECT t FROM tq_internal.task t WHERE t.task_id = trace_task.task_id));
+END
+$$;
+COMMENT ON FUNCTION tq.trace_task(tq.slugid) IS 'what has ended of a task, as a trace in the JSON of OTLP';
