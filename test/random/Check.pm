@@ -774,7 +774,7 @@ sub judge_error
 sub judge_refusal
 {
 	my ($self, $rec, $err, $id, $i) = @_;
-	return if $self->{gone}{$id};
+	return if $self->{gone}{$id} || $err eq 'TQ404' && $self->{frozen}{$id} && expires($self->{frozen}{$id}{def}) < $self->{start};
 	my $ok;
 	if ($err eq 'TQ404')
 	{
