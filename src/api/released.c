@@ -11,6 +11,9 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "utils/syscache.h"
 
 #include "../storage/registry.h"
@@ -22,16 +25,34 @@
 		return refuse_gone(fcinfo, #name);                                    \
 	}
 
+/* Returns whether SQL declares a function in C with that name, now. */
+static bool
+is_declared(Oid function, const char *name)
+{
+	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool is_null;
+	bool found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId &&
+			strcmp(TextDatumGetCString(SysCacheGetAttr(PROCOID, tuple,
+													   Anum_pg_proc_prosrc,
+													   &is_null)),
+				   name) == 0;
+	ReleaseSysCache(tuple);
+	return found;
+}
+
 /*
  * Raises the error of a function that went.  A call that has waited for the update
- * is one that SQL has no longer either: the same statement calls another now.
+ * is of a function that SQL has replaced: the same statement calls that one now.
  */
 static Datum
 refuse_gone(FunctionCallInfo fcinfo, const char *name)
 {
 	tq_call_begin_idle(); /* raises it for SQL of another version */
-	if (!SearchSysCacheExists1(PROCOID,
-							   ObjectIdGetDatum(fcinfo->flinfo->fn_oid)))
+	if (!is_declared(fcinfo->flinfo->fn_oid, name))
 		ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 						errmsg("extension tq was updated"),
 						errdetail("It was while this call began."),
