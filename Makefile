@@ -104,11 +104,11 @@ dist:
 # /etc/postgresql-common/supported_versions, or of the distribution.
 deb:
 	@command -v dh >/dev/null && command -v pg_buildext >/dev/null || \
-		{ echo 'make deb: install debhelper and postgresql-server-dev-all' >&2; exit 1; }
+		{ echo 'make deb: install debhelper and postgresql-server-dev-all, as apt build-dep ./ does' >&2; exit 1; }
 	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && mkdir "$$work/tq" && \
 	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude=./src/bin/tq-worker --exclude='./.build' --exclude='./tmp_check*' \
 		--exclude='./*.deb' -cf - . | tar -C "$$work/tq" -xf - && \
-	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
+	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u VPATH -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
 	mv "$$work"/*.deb "$$work"/*.changes "$$work"/*.buildinfo '$(CURDIR)'
 
 else

@@ -7,8 +7,8 @@
 #	tq_chroot MAJOR ARGUMENT...	runs test/check ARGUMENT... there
 #
 # Needs root, and the right to mount.  The chroot is made by debootstrap from the
-# mirror that apt uses here, and is kept for a week, with the packages that were
-# installed in it, in .build/ of the tree.
+# mirror that apt uses here, and is kept for a week in .build/ of the tree: bare, and
+# with the packages that were installed in it.
 #
 # All that runs in the chroot is in namespaces of its own, for mounts, processes
 # and shared memory.  When their first process ends, or is killed with us, the
@@ -77,17 +77,21 @@ tq_enter() {
 	return "$1"
 }
 
-# tq_bootstrap SUITE ROOT: a new chroot, or that of the last time.
-tq_bootstrap() {
-	local kept=$tq_root/.build/chroot-$1.tar.zst mirror include=()
+# tq_unpack NAME ROOT: that chroot of the last time, if it was in the last week.
+tq_unpack() {
+	local kept=$tq_root/.build/$1.tar.zst
+	[ -n "$(find "$kept" -mtime -7 2>/dev/null)" ] && mkdir "$2" || return
+	echo "* unpacking $1 of the last time"
+	zstd -dcq "$kept" | tar -C "$2" --numeric-owner -xpf - && [ -x "$2/usr/bin/apt-get" ] && return
+	rm -rf "$2"
+	return 1
+}
+
+# tq_bare SUITE ROOT: a chroot with what debootstrap installs, and no more.
+tq_bare() {
+	local mirror include=()
+	tq_unpack "bare-$1" "$2" && return
 	mkdir "$2" || return
-	tq_chroot_kept=yes
-	if [ -n "$(find "$kept" -mtime -7 2>/dev/null)" ]; then
-		echo "* unpacking the chroot of Debian $1 of the last time"
-		zstd -dcq "$kept" | tar -C "$2" --numeric-owner -xpf - && [ -x "$2/usr/bin/apt-get" ] && return
-		rm -rf "$2" && mkdir "$2" || return
-	fi
-	tq_chroot_kept=''
 	mirror=$(tq_mirror) || { tq_apt update && mirror=$(tq_mirror); } ||
 		tq_die 'no mirror of Debian is in the configuration of apt'
 	[[ $mirror != https:* ]] || include=(--include=ca-certificates)
@@ -96,6 +100,15 @@ tq_bootstrap() {
 	tq_run "$TQ_TMP/debootstrap.log" "${tq_jail[@]}" env -u TQ_TMP -u TMPDIR \
 		debootstrap --variant=minbase "${include[@]}" "${1/experimental/sid}" "$2" "$mirror" ||
 		{ tq_errors "$2/debootstrap/debootstrap.log" >&2; tq_die "debootstrap $1 failed"; }
+	tq_keep_chroot "bare-$1" "$2"
+}
+
+# tq_bootstrap SUITE ROOT: the chroot of the last time, or a bare one.
+tq_bootstrap() {
+	tq_chroot_kept=yes
+	tq_unpack "chroot-$1" "$2" && return
+	tq_chroot_kept=''
+	tq_bare "$1" "$2"
 }
 
 # tq_configure ROOT: what the chroot has of this machine: how names are looked
@@ -140,15 +153,15 @@ tq_copy_tree() {
 	cp "$tq_root/.build/$tq_inner"-*.tar "$tq_root/.build/node-pg.tar" "$1/tq/.build/" 2>/dev/null || true
 }
 
-# tq_keep_chroot SUITE ROOT: keeps the chroot for the next time, without the tree.
+# tq_keep_chroot NAME ROOT: keeps the chroot for the next time, without the tree.
 tq_keep_chroot() {
 	local new=$TQ_TMP/chroot.tar.zst
-	echo '* keeping the chroot for the next time'
+	echo "* keeping $1 for the next time"
 	{
 		tar -C "$2" --one-file-system --numeric-owner --exclude=./tq --exclude='./tmp/*' \
 			--exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' -cf - . | zstd -q -1 -T0 -o "$new"
 	} &
-	wait $! && tq_keep "$new" "$tq_root/.build/chroot-$1.tar.zst"
+	wait $! && tq_keep "$new" "$tq_root/.build/$1.tar.zst"
 }
 
 # tq_keep_inner ROOT: what was built in the chroot is kept in .build/ of the tree.
@@ -165,14 +178,14 @@ tq_keep_inner() {
 tq_prepare() {
 	local suite=$1 root=$2 before
 	shift 2
-	tq_bootstrap "$suite" "$root"
+	tq_bootstrap "$suite" "$root" || tq_die 'the chroot could not be made'
 	before=$(cksum <"$root/var/lib/dpkg/status")
 	tq_configure "$root" || tq_die 'the chroot cannot be written'
 	[ "$suite" != experimental ] || tq_experimental "$root" "$tq_inner" || tq_die "experimental cannot be added to sid"
 	tq_copy_tree "$root" || tq_die 'the tree could not be copied'
 	tq_enter "$root" /tq/test/check --packages "$@" || return
 	if [ -z "$tq_chroot_kept" ] || [ "$before" != "$(cksum <"$root/var/lib/dpkg/status")" ]; then
-		tq_keep_chroot "$suite" "$root"
+		tq_keep_chroot "chroot-$suite" "$root"
 	fi
 }
 

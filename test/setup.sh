@@ -205,7 +205,6 @@ tq_has() {
 		git) command -v git ;;
 		chromium) command -v chromium ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
-		lintian) command -v lintian ;;
 		pgxnclient) command -v pgxn ;;
 		debhelper) command -v dh && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
 		*) tq_die "tq_packages: what is $1?" ;;
@@ -241,7 +240,6 @@ tq_package() {
 		git) echo git ;;
 		chromium) echo chromium ;;
 		debootstrap) echo debootstrap zstd ;;
-		lintian) echo lintian ;;
 		pgxnclient) echo pgxnclient ;;
 		debhelper) echo debhelper dpkg-dev postgresql-server-dev-all ;;
 	esac
@@ -351,7 +349,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper lintian pgxnclient psycopg2 asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
