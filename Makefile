@@ -8,6 +8,8 @@
 #   make bench               how fast it is, beside a bare table and other queues
 #   make dist                the last commit as tq-VERSION.zip and .tar.gz
 #   make deb                 the tree as packages of Debian, by debian/, in this directory
+#   make image               what is installed, for 18 or later, as an OCI layout in this
+#                            directory, which CloudNativePG mounts; needs umoci
 #
 # A build in another directory works as usual with PGXS:
 #
@@ -107,7 +109,7 @@ deb:
 		{ echo 'make deb: install debhelper and postgresql-server-dev-all, as apt build-dep ./ does' >&2; exit 1; }
 	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && mkdir "$$work/tq" && \
 	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude=./src/bin/tq-worker --exclude='./.build' --exclude='./tmp_check*' \
-		--exclude='./*.deb' -cf - . | tar -C "$$work/tq" -xf - && \
+		--exclude='./*.deb' --exclude='./tq-*.oci' -cf - . | tar -C "$$work/tq" -xf - && \
 	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u VPATH -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
 	mv "$$work"/*.deb "$$work"/*.changes "$$work"/*.buildinfo '$(CURDIR)'
 
@@ -213,6 +215,30 @@ src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
 $(OBJS) $(extra_OBJS) $(worker_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
+
+# The extension's files alone, where CloudNativePG has PostgreSQL look for them, and the
+# names of tags and labels that it uses.  Libraries fit the Debian on which they are built.
+distribution := $(shell sed -n 's/^VERSION_CODENAME=//p' /etc/os-release 2>/dev/null)
+image = tq-$(EXTVERSION).oci
+image_tag = $(EXTVERSION)-$(MAJORVERSION)$(addprefix -,$(distribution))
+image_labels = org.opencontainers.image.title=tq org.opencontainers.image.version=$(EXTVERSION) \
+	org.opencontainers.image.licenses=PostgreSQL io.cloudnativepg.image.sql.version=$(EXTVERSION) \
+	io.cloudnativepg.image.base.pgmajor=$(MAJORVERSION) $(addprefix io.cloudnativepg.image.base.os=,$(distribution))
+EXTRA_CLEAN += $(image)
+.PHONY: image
+image: all
+	@command -v umoci >/dev/null || { echo 'make image: install umoci' >&2; exit 1; }
+	@test '$(MAJORVERSION)' -ge 18 || { echo 'make image: PostgreSQL $(MAJORVERSION) has no extension_control_path: set PG_CONFIG to that of 18 or later' >&2; exit 1; }
+	rm -rf $(image)
+	umask 022 && work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
+	$(MAKE) -f '$(firstword $(MAKEFILE_LIST))' install DESTDIR="$$work/root" docdir= && \
+	mkdir -p "$$work/image/share" "$$work/image/licenses/tq" && cp '$(tree)/LICENSE' "$$work/image/licenses/tq/" && \
+	mv "$$work/root$(pkglibdir)" "$$work/image/lib" && mv "$$work/root$(datadir)/extension" "$$work/image/share/" && \
+	$(STRIP_SHARED_LIB) "$$work"/image/lib/* && \
+	umoci init --layout $(image) && umoci new --image $(image):$(image_tag) && \
+	umoci insert --rootless --image $(image):$(image_tag) "$$work/image" / && \
+	umoci config --image $(image):$(image_tag) $(foreach label,$(image_labels),--config.label $(label) --manifest.annotation $(label))
+	@echo 'made $(image):$(image_tag)'
 
 installcheck: installcheck-ready
 ifneq ($(isolation_prepared),)

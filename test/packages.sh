@@ -5,7 +5,7 @@
 #
 # All is made of the archive of make dist, in which there is no git: an installation by
 # pgxnclient, which is skipped where that cannot be installed; and, in chroots of each
-# suite of Debian, which need root, packages (test/packages/chroot).
+# suite of Debian, which need root, packages and an image (test/packages/chroot).
 
 # packages_step NAME COMMAND...: runs a command, as a test; prints its last lines if it fails.
 packages_step() {
