@@ -38,7 +38,7 @@
 static const char *statements[STATEMENTS] = {
 	[SQL_VERSION] = "SELECT e.extversion FROM pg_catalog.pg_extension e"
 					" WHERE e.extname IN ('tq', 'tq_shard')",
-	[SQL_CHANNEL] = "SELECT tq.worker_channel($1, $2)",
+	[SQL_CHANNEL] = "SELECT quote_ident(tq.worker_channel($1, $2))",
 	[SQL_DECLARE] = "SELECT tq.declare_worker($1, $2, $3,"
 					" now() + interval '1 day')",
 	[SQL_RESOLVE] = "SELECT r.outcome, r.task_id, r.run_id"
@@ -241,7 +241,7 @@ channel_done(Call *call, PGresult *result)
 			   result_error(result));
 		return;
 	}
-	statements[SQL_LISTEN] = format_text("LISTEN \"%s\"",
+	statements[SQL_LISTEN] = format_text("LISTEN %s",
 										 PQgetvalue(result, 0, 0));
 	declare();
 	ready = true;

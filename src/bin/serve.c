@@ -61,6 +61,7 @@ take_member(Job *job, const char *key, char *value)
 	{
 		if (strcmp(value, "null") != 0)
 			job->result = copy_text(value);
+		job->given_back = false; /* it was in time */
 		job_end(job, "completed", NULL);
 	}
 	else if (strcmp(key, "failed") == 0)
