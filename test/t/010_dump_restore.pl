@@ -9,9 +9,7 @@ use Tq;
 
 # A server without tq preloaded has no maintenance worker: what is due stays as it is,
 # so that a copy can be compared row by row.
-my $old = PostgreSQL::Test::Cluster->new('old');
-$old->init;
-$old->start;
+my $old = new_older('old');
 my $new = new_node('new');
 
 # ---- tasks in every state ----
@@ -313,6 +311,8 @@ sub goes_on
 	is($sql->("SELECT tasks FROM tq.group_progress(id('head'))"), 3, "$kind: an open one takes tasks");
 	is($sql->("SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill')"), 0, "$kind: the quarantine goes on");
 	is($sql->("SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'well')"), 1, "$kind: for that worker only");
+	ok($new->poll_query_until($kind, "SELECT NOT EXISTS (SELECT FROM tq.task_overview WHERE task_id = 'AAAAAAAAQAaAAAAAAAAAAg' AND state = 'pending')"),
+		"$kind: what was redriven ends by its deadline");
 	is($sql->($invariants), '', "$kind: sound at the end");
 	return;
 }
@@ -321,6 +321,23 @@ foreach my $kind (sort keys %restore)
 {
 	restore($new, $kind);
 	goes_on($kind);
+}
+
+# ---- the same after pg_upgrade, to another major version ----
+
+if ($ENV{TQ_OLDER})
+{
+	my $messages = 'SELECT count(*), max(seq), max(xid::text::bigint) FROM tq_internal.message';
+	my $written = $old->safe_psql('old', $messages);
+	$new = pg_upgrade($old);
+	$old->start;
+	my $got = contents($new, 'old');
+	is($got->{$_}, $expect->{$_}, "pg_upgrade: $_ is the same") foreach sort keys %$expect;
+	is($new->safe_psql('old', $messages), $written, 'pg_upgrade: the messages, too');
+	$new->append_conf('postgresql.conf', "shared_preload_libraries = 'tq'");
+	$new->restart;
+	goes_on('old');
+	ok($new->poll_query_until('old', $Tq::published), 'pg_upgrade: they are published');
 }
 
 done_testing();

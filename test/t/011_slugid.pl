@@ -8,7 +8,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
 
-my $node = new_node('node');
+my $node = new_older('node', "shared_preload_libraries = 'tq'");
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $operators = 'SELECT count(*) FROM pg_operator WHERE oid >= 16384 OR oprcode::oid >= 16384';
 my $casts = 'SELECT count(*) FROM pg_cast WHERE oid >= 16384';
@@ -87,17 +87,7 @@ like($err, qr/invalid byte sequence for encoding "UTF8"/, 'SQL_ASCII: bytes of a
 # ---- pg_upgrade ----
 
 $node->safe_psql('postgres', "DROP DATABASE $_") foreach qw(new sql_ascii latin1 euc_jp utf8);
-my $upgraded = PostgreSQL::Test::Cluster->new('upgraded');
-$upgraded->init(allows_streaming => 1);
-$upgraded->append_conf('postgresql.conf', "shared_preload_libraries = 'tq'");
-my $bindir = $node->config_data('--bindir');
-$node->stop;
-chdir $dir or die "$dir: $!";
-$node->command_ok(
-	[ 'pg_upgrade', '--no-sync', '-d', $node->data_dir, '-D', $upgraded->data_dir, '-b', $bindir, '-B', $bindir,
-		'-s', $node->host, '-p', $node->port, '-P', $upgraded->port ],
-	'pg_upgrade');
-$upgraded->start;
+my $upgraded = pg_upgrade($node, "shared_preload_libraries = 'tq'");
 is($upgraded->safe_psql('old', $contents), $expect, 'upgraded: the same rows, found by the same searches');
 is($upgraded->safe_psql('old', "$operators; $casts"), $counts, 'upgraded: the same operators and casts');
 is($upgraded->safe_psql('old', q{SELECT count(*), min(oprnamespace::regnamespace::text), bool_and(d.deptype = 'e')

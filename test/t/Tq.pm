@@ -5,6 +5,7 @@ package Tq;
 use strict;
 use warnings FATAL => 'all';
 
+use Cwd qw(getcwd);
 use Exporter 'import';
 use File::Basename qw(dirname);
 
@@ -17,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = (qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
+our @EXPORT = (qw(new_node new_older pg_upgrade begin_use worker_of worker_in wait_worker wait_no_worker
 	  enqueue state_of wait_state lateness wait_past_deadline violations),
 	@Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
 our @EXPORT_OK = qw(new_cron_node $published start finish session output);
@@ -138,6 +139,49 @@ sub new_node
 	$node->append_conf('postgresql.conf', $_) foreach @conf;
 	$node->start;
 	return $node;
+}
+
+# A server that another one is to take the data of, started.  It is of an older major version
+# if TQ_OLDER is the pg_config of one, as in the part `majors` of test/check.
+sub new_older
+{
+	my ($name, @conf) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name, $ENV{TQ_OLDER} ? (install_path => dirname(dirname($ENV{TQ_OLDER}))) : ());
+
+	init_alike($node);
+	$node->append_conf('postgresql.conf', $_) foreach @conf;
+	$node->start;
+	return $node;
+}
+
+# Versions differ in whether a new server has checksums, but pg_upgrade wants them alike.
+sub init_alike
+{
+	my ($node) = @_;
+
+	$node->init($ENV{TQ_OLDER} ? (extra => ['--data-checksums']) : ());
+	return;
+}
+
+# Stops a server, and returns one of this version, started, to which pg_upgrade has copied
+# its data.
+sub pg_upgrade
+{
+	my ($old, @conf) = @_;
+	my $new = PostgreSQL::Test::Cluster->new('upgraded');
+	my $here = getcwd();
+
+	init_alike($new);
+	$new->append_conf('postgresql.conf', $_) foreach @conf;
+	$old->stop;
+	chdir PostgreSQL::Test::Utils::tempdir() or die "chdir: $!";
+	$new->command_ok(
+		[ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $old->config_data('--bindir'), '-B', $new->config_data('--bindir'),
+			'-s', $old->host, '-p', $old->port, '-P', $new->port ],
+		'pg_upgrade');
+	chdir $here or die "$here: $!";
+	$new->start;
+	return $new;
 }
 
 # A server that has pg_cron in place of tq, started; without pg_cron the test is skipped.
