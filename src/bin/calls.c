@@ -262,10 +262,11 @@ ask_channel(void)
 static bool
 is_known_version(const char *version)
 {
-	size_t length = strcspn(TQ_VERSION, ".") + 1;
+	static const char ours[] = TQ_VERSION;
+	size_t major = strcspn(ours, ".") + 1;
+	size_t length = major + strcspn(&ours[major], ".");
 
-	length += strcspn(TQ_VERSION + length, ".");
-	return strncmp(version, TQ_VERSION, length) == 0;
+	return strncmp(version, ours, length) == 0;
 }
 
 static void

@@ -216,8 +216,8 @@ query($_) foreach 'ALTER SYSTEM SET tq.log_min_wait = 1000', 'ALTER SYSTEM SET t
 query(q{SELECT tq.enqueue('p/log')});
 query(q{SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('p/log', 'g', 'w')});
 is(lines(), 0, 'none of a run that has waited for less, and has not failed');
-query(q{SELECT tq.enqueue('p/log')});
-query(q{SET tq.clock_offset = '90 s'; SELECT count(*) FROM tq.claim_work('p/log', 'g', E'w-1')});
+query(q{SET tq.clock_offset = '-90 s'; SELECT tq.enqueue('p/log')});
+query(q{SELECT count(*) FROM tq.claim_work('p/log', 'g', E'w-1')});
 my $running = query(q{SELECT task_id FROM tq.run_overview WHERE state = 'running' AND worker_id = 'w-1'});
 like((lines())[0], qr/LOG:  tq: event=waited queue="p\/log" task=$running run=0 seconds=(89|90|91)\.\d{3} worker_group="g" worker_id="w-1"$/, 'a line for one that has waited for longer');
 query(qq{SELECT tq.report_failed('$running', 0, error_message => E'it said "no" \\\\ \\t and\\nLOG:  tq: event=failed queue="p/other"')});

@@ -401,10 +401,10 @@ PG_MODULE_MAGIC;
 #define FAULTS "(text,text,text,int2,int2,int4,timestamptz,text,text)[]"
 #define DRAW_GRAPH "text, int4, " TASKS " -> text strict"
 #define DRAW_GANTT                                                            \
-	"text, int4, " TASKS ", " RUNS ", timestamptz -> text strict"
+	"text, int4, " TASKS ", " RUNS ", timestamptz, int8[] -> text strict"
 #define DRAW_REPORT                                                           \
 	"text, int4, timestamptz, text, " TASKS ", " RUNS ", " FAULTS             \
-	", timestamptz -> text"
+	", timestamptz, int8[] -> text"
 
 PG_FUNCTION_INFO_V1(tq_draw_tree);
 PG_FUNCTION_INFO_V1(tq_draw_dot);
