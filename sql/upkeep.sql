@@ -66,7 +66,7 @@ RESET tq.clock_offset;
 SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z1'), deadline => '1 hour', expires => '0', task_group_id => pg_temp.id('zgroup'));
 SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z2'), deadline => '1 hour', expires => '1 hour', dependencies => ARRAY[pg_temp.id('z2')]);
 SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('z1')));
--- the resolution is published before the task is deleted
+-- the resolution is published, also after the task is deleted
 SELECT pg_temp.told();
 SET tq.clock_offset = '89 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
