@@ -45,7 +45,7 @@ DELETE FROM writer WHERE name IN ('grant_scopes', 'revoke_scopes', 'grant_queue'
 CREATE TEMP TABLE reader (name text, call text);
 INSERT INTO reader SELECT fn, format('%s.%s(%s)', schema, name, args) FROM call WHERE does = 'reads' AND NOT alone;
 -- What shows times, locks, counters, messages or rights
-DELETE FROM reader WHERE name IN ('why', 'critical_path', 'group_gantt', 'report_html', 'health', 'metrics', 'task_name_stats', 'top', 'messages', 'message',
+DELETE FROM reader WHERE name IN ('why', 'critical_path', 'group_gantt', 'report_html', 'health', 'metrics', 'task_name_stats', 'queue_history', 'top', 'messages', 'message',
 	'fetch', 'current_scopes', 'assume');
 
 -- The rows of a call, or its error; optionally with a call before it in the same statement that writes
