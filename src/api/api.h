@@ -108,6 +108,10 @@ extern void tq_put_entries(ReturnSetInfo *rsinfo,
 
 extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
 
+/* ---- count_api.c: counts of queues ---- */
+
+extern int64 tq_runs_ended(const TqQueueCounts *counts, TqState state);
+
 /* ---- report_json.c: reads results, errors and reports of workers ---- */
 
 #define TQ_EXCEPTION_REASONS                                                  \

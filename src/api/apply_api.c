@@ -124,13 +124,7 @@ ask_without_context(ApplyCall *call)
 	}
 	PG_CATCH();
 	{
-		ErrorData *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		error->context = NULL;
-		ThrowErrorData(error);
+		tq_throw_without_context(context);
 	}
 	PG_END_TRY();
 }

@@ -158,8 +158,8 @@ put_histogram(const int64 *counts, int column, Datum *values, bool *nulls)
 }
 
 /* Returns how many runs have ended in a state. */
-static int64
-ended_in(const TqQueueCounts *counts, TqState state)
+int64
+tq_runs_ended(const TqQueueCounts *counts, TqState state)
 {
 	int64 runs = 0;
 
@@ -207,10 +207,11 @@ put_counts(ReturnSetInfo *rsinfo, const TqQueueCounts *counts)
 	values[COLUMN_CREATED] = Int64GetDatum(counters[TQ_QUEUE_CREATED]);
 	values[COLUMN_CLAIMED] = Int64GetDatum(counters[TQ_QUEUE_CLAIMED]);
 	values[COLUMN_COMPLETED] = Int64GetDatum(
-		ended_in(counts, TQ_STATE_COMPLETED));
-	values[COLUMN_FAILED] = Int64GetDatum(ended_in(counts, TQ_STATE_FAILED));
+		tq_runs_ended(counts, TQ_STATE_COMPLETED));
+	values[COLUMN_FAILED] = Int64GetDatum(
+		tq_runs_ended(counts, TQ_STATE_FAILED));
 	values[COLUMN_EXCEPTION] = Int64GetDatum(
-		ended_in(counts, TQ_STATE_EXCEPTION));
+		tq_runs_ended(counts, TQ_STATE_EXCEPTION));
 	values[COLUMN_REASONS] = JsonbPGetDatum(reasons_json(counts));
 	values[COLUMN_RETRIED] = Int64GetDatum(counters[TQ_QUEUE_RETRIED]);
 	values[COLUMN_EXPIRED_CLAIMS] = Int64GetDatum(

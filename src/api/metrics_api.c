@@ -27,8 +27,7 @@
 
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../rules/rules.h"
-#include "../storage/registry.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_metrics);
 PG_FUNCTION_INFO_V1(tq_metric_label);
@@ -396,20 +395,6 @@ put_oldest(MetricsPage *page, const Metrics *metrics)
 	}
 }
 
-/* Returns how many runs have ended in a state. */
-static int64
-metrics_ended(const TqQueueCounts *counts, TqState state)
-{
-	int64 runs = 0;
-
-	for (int reason = 1; reason <= TQ_RESOLVED_LAST; reason++)
-	{
-		if (tq_resolved_state((TqResolved) reason) == state)
-			runs += counts->counters[TQ_QUEUE_ENDED + reason];
-	}
-	return runs;
-}
-
 /* What is shown of each queue by one number. */
 typedef enum Shown
 {
@@ -457,7 +442,7 @@ number_of(const Number *number, const MetricsQueue *queue)
 		case SHOWN_COUNTER:
 			return queue->counts->counters[number->which];
 		case SHOWN_ENDED:
-			return metrics_ended(queue->counts, (TqState) number->which);
+			return tq_runs_ended(queue->counts, (TqState) number->which);
 		case SHOWN_WAITERS:
 			return queue->waiters;
 		case SHOWN_WORKERS:

@@ -114,18 +114,8 @@ sql_body_run(FunctionCallInfo fcinfo, bool read_only, BodyNotes *own)
 	}
 	PG_CATCH();
 	{
-		ErrorData *error;
-
 		noted = outer;
-		/*
-		 * Raise the error that a body has raised, without the context that
-		 * PL/pgSQL and SPI have added; what the call is in adds its own.
-		 */
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		error->context = NULL;
-		ThrowErrorData(error);
+		tq_throw_without_context(context);
 	}
 	PG_END_TRY();
 	noted = outer;

@@ -173,6 +173,22 @@ tq_attempt(TqWorkFunction work, void *arg)
 	return error;
 }
 
+/*
+ * Raises the error that is being handled, without the context that PL/pgSQL
+ * and SPI have added; what the call is in adds its own.
+ */
+void
+tq_throw_without_context(MemoryContext context)
+{
+	ErrorData *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	error->context = NULL;
+	ThrowErrorData(error);
+}
+
 /* Some items of a batch. */
 typedef struct Part
 {

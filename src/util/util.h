@@ -167,6 +167,7 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 #define ERRCODE_TQ_ERROR_ARTIFACT MAKE_SQLSTATE('T', 'Q', '4', '2', '4')
 
 extern void tq_show_done(const char *what, int done, int total);
+extern void tq_throw_without_context(MemoryContext context);
 extern char *tq_error_clip(const char *text);
 extern const char *tq_error_nearest(const char *given, char *const *known,
 									int n);

@@ -133,8 +133,8 @@ psql($node, q{CREATE ROLE scraper LOGIN IN ROLE tq_monitor});
 is(sample($node, 'tq_tasks_created_total{queue="c/a"}', 'scraper'), 224, 'a member of tq_monitor reads them');
 like(($node->psql($db, 'SET ROLE scraper; SELECT * FROM tq.health()'))[2], qr/queue:health/, 'and nothing else');
 is(psql($node, q{SET ROLE scraper; SELECT (SELECT count(*) FROM tq.queue_stats) + (SELECT count(*) FROM tq.task_overview)}), 0, 'no rows either');
-psql($node, q{DROP ROLE scraper; CREATE ROLE nobody});
-like(($node->psql($db, 'SET ROLE nobody; SELECT tq.metrics()'))[2], qr/TQ403|queue:metrics/, 'a role without rights does not');
+psql($node, q{DROP ROLE scraper; CREATE ROLE outsider});
+like(($node->psql($db, 'SET ROLE outsider; SELECT tq.metrics()'))[2], qr/TQ403|queue:metrics/, 'a role without rights does not');
 is(psql($node, q{SET tq.clock_offset = '1 hour'; SELECT substring(tq.metrics() FROM 'tq_oldest_pending_seconds.queue="c/a". (\d+)')::int BETWEEN 3600 AND 3700}), 't', 'since when the first run has been pending');
 
 ok($node->poll_query_until($db, q{SELECT created_per_s > 0 AND claimed_per_s > 0 AND ended_per_s > 0 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
