@@ -41,6 +41,7 @@ my $idle = 'SELECT count(*) = 0 FROM tq_internal.timer WHERE kind = 7 AND due <=
 psql('CREATE EXTENSION tq');
 psql(q{SELECT tq.enqueue('g/first')});
 wait_worker($node, $db);
+wait_for("SELECT source = 'memory' FROM tq.queue_stats LIMIT 1", 'limits are known once the tasks have been counted');
 
 # ---- what is counted ----
 

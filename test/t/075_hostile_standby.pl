@@ -149,7 +149,7 @@ $read{"tq_internal.$_"} = ["SELECT * FROM tq_internal.$_$inner{$_}"] foreach key
 
 # Answers that are of one server, or of the moment.
 my %own = map { $_ => 1 } qw(tq.slugid tq_internal.slugid_in_bucket tq_internal.clock_now tq_internal.maintenance_activity tq.health tq.metrics tq.top tq_internal.waiters
-  tq_internal.background_workers tq_internal.count_state tq_internal.expired_claims tq_internal.queue_counters tq_internal.queue_totals tq_internal.may_see_statements tq.report_html tq.group_gantt tq.critical_path);
+  tq_internal.background_workers tq_internal.count_state tq_internal.expired_claims tq_internal.queue_counters tq_internal.queue_totals tq_internal.may_see_statements tq.report_html tq.group_gantt tq.critical_path tq.queue_history);
 
 is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],
 	[ sort split /\n/, $primary->safe_psql($db, q{SELECT DISTINCT 'tq.' || p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace}) ],
