@@ -20,19 +20,22 @@
 #define SECOND_AFTER 1000
 #define SECOND_IDLE 10000
 
-/* What is asked of a run that is claimed; attempt is that of the policy. */
-#define CLAIM_COLUMNS                                                              \
-	" c.task_id, c.run_id, c.payload, c.credentials,"                              \
-	" (extract(epoch FROM c.taken_until - now()) * 1000)::bigint AS lasts,"        \
-	" to_char(c.taken_until AT TIME ZONE 'UTC',"                                   \
-	" 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS taken_until,"                        \
-	" c.task ->> 'taskQueueId' AS queue,"                                          \
-	" c.task #>> '{metadata,name}' AS name,"                                       \
-	" CASE WHEN c.status ? 'runDetails' THEN"                                      \
-	" (SELECT d ->> 'attempt' FROM jsonb_array_elements(c.status -> 'runDetails')" \
-	" d WHERE (d ->> 'runId')::int = c.run_id) END AS attempt,"                    \
-	" c.task ->> 'deadline' AS deadline, c.task ->> 'expires' AS expires,"         \
-	" c.task #>> '{tags,traceparent}' AS traceparent,"                             \
+/*
+ * What is asked of a run that is claimed; attempt is that of the policy.  How
+ * long its claim lasts is from now on, not from when the statement began to wait.
+ */
+#define CLAIM_COLUMNS                                                                   \
+	" c.task_id, c.run_id, c.payload, c.credentials,"                                   \
+	" (extract(epoch FROM c.taken_until - clock_timestamp()) * 1000)::bigint AS lasts," \
+	" to_char(c.taken_until AT TIME ZONE 'UTC',"                                        \
+	" 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS taken_until,"                             \
+	" c.task ->> 'taskQueueId' AS queue,"                                               \
+	" c.task #>> '{metadata,name}' AS name,"                                            \
+	" CASE WHEN c.status ? 'runDetails' THEN"                                           \
+	" (SELECT d ->> 'attempt' FROM jsonb_array_elements(c.status -> 'runDetails')"      \
+	" d WHERE (d ->> 'runId')::int = c.run_id) END AS attempt,"                         \
+	" c.task ->> 'deadline' AS deadline, c.task ->> 'expires' AS expires,"              \
+	" c.task #>> '{tags,traceparent}' AS traceparent,"                                  \
 	" c.status ->> 'retriesLeft' AS retries_left"
 
 static const char *statements[STATEMENTS] = {
@@ -43,9 +46,10 @@ static const char *statements[STATEMENTS] = {
 					" now() + interval '1 day')",
 	[SQL_RESOLVE] = "SELECT r.outcome, r.task_id, r.run_id"
 					" FROM tq.resolve($1::jsonb) r",
-	[SQL_RECLAIM] = "SELECT (extract(epoch FROM c.taken_until - now()) * 1000)"
-					"::bigint FROM tq.reclaim_task($1, $2::int,"
-					" claim_for => $3::interval, credentials => $4::jsonb) c",
+	[SQL_RECLAIM] =
+		"SELECT (extract(epoch FROM c.taken_until - clock_timestamp()) * 1000)"
+		"::bigint FROM tq.reclaim_task($1, $2::int,"
+		" claim_for => $3::interval, credentials => $4::jsonb) c",
 	[SQL_PROGRESS] = "SELECT FROM (SELECT $3::jsonb) p (p),"
 					 " tq.report_progress($1, $2::int,"
 					 " (p ->> 'done')::bigint, (p ->> 'total')::bigint,"
@@ -483,9 +487,12 @@ claim_call(int tasks)
 
 /* ---- reports ---- */
 
-/* Reports of a call whose answer is lost, or that was refused, come again. */
+/*
+ * Reports of a call whose answer is lost, or that was refused, come again.  One
+ * that was refused in a call of several, or which claimed too, comes alone.
+ */
 static void
-reports_return(const PGresult *result)
+reports_return(const PGresult *result, bool claims)
 {
 	int n = jobs_count(JOB_REPORTING);
 
@@ -497,7 +504,7 @@ reports_return(const PGresult *result)
 		if (job->state != JOB_REPORTING)
 			continue;
 		job_set_state(job, JOB_ENDED);
-		if (result != NULL && n > 1)
+		if (result != NULL && (n > 1 || claims))
 			job->alone = true;
 		else if (result != NULL)
 			job_refused(job, result);
@@ -512,7 +519,7 @@ report_done(Call *call, PGresult *result)
 	if (claims)
 		claiming = false;
 	if (result == NULL || !result_is_good(result))
-		reports_return(result);
+		reports_return(result, claims);
 	else if (take_claims(result) == 0 && claims)
 		found_nothing = options.drain;
 	call_free(call);

@@ -303,6 +303,20 @@ is_passing(const PGresult *result)
 }
 
 /*
+ * Returns whether a call was interrupted, which is to be repeated, because it may
+ * be another than the claim that was to be.
+ */
+static bool
+is_interrupted(const Call *call, const PGresult *result)
+{
+	const char *state = result_state(result);
+
+	return call->statement != SQL_CLAIM &&
+		   call->statement != SQL_RESOLVE_AND_CLAIM &&
+		   (strcmp(state, "57014") == 0 || strcmp(state, "55P03") == 0);
+}
+
+/*
  * Returns whether a pooler has lost, or kept, a statement that was prepared, or an
  * update of the extension has changed what it returns.
  */
@@ -324,7 +338,8 @@ finish_call(Database *db)
 	PGresult *result = db->result;
 
 	db->result = NULL;
-	if (PQstatus(db->connection) == CONNECTION_BAD || is_passing(result))
+	if (PQstatus(db->connection) == CONNECTION_BAD || is_passing(result) ||
+		is_interrupted(call, result))
 	{
 		lose(db, PQresultErrorMessage(result));
 		PQclear(result);

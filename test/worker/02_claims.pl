@@ -34,6 +34,8 @@ my @long = ($long, '{payload.name}');
 # ---- a claim is prolonged ----
 
 my $w = begin('-q', 't/keep', '--claim-for', '2 s', @long);
+ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%claim_work%' AND state = 'active' AND application_name LIKE '%$w->{id}'
+	AND clock_timestamp() - query_start > interval '3 s')"), 'a worker waits longer than its claims last');
 my ($name, $id) = long_task('t/keep');
 pid_of($name);
 ok(wait_until("(tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz > (tq.status('$id') #>> '{runs,0,started}')::timestamptz + interval '4 s'"), 'a claim is prolonged');
@@ -71,7 +73,7 @@ $w = begin('-q', 't/lost', '--claim-for', '6 s', @long);
 ($name, $id) = long_task('t/lost');
 $pid = pid_of($name);
 ok(wait_for { terminate() > 1 } 'two connections');
-ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%reclaim%')"), 'a connection that is terminated is made again');
+ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE 'tq-worker%' AND (query LIKE 'LISTEN%' OR query LIKE '%reclaim%'))"), 'a connection that is terminated is made again');
 ok(kill(0 => $pid), '... and the command goes on');
 pg_ctl('-m', 'immediate', 'restart');
 ok(kill(0 => $pid), 'it does when the server is restarted');
