@@ -307,9 +307,12 @@ BEGIN
 			tq_internal.histogram_part(s.ran, 0.5), tq_internal.histogram_part(s.ran, 0.95), tq_internal.histogram_part(s.ran, 0.99)
 		FROM (SELECT q.task_queue_id, h.is_rest, h.name, sum(h.completed) AS completed, sum(h.failed) AS failed, sum(h.exception) AS exception,
 				tq_internal.histogram_sum(h.waited) AS waited, tq_internal.histogram_sum(h.ran) AS ran
-			FROM tq_internal.task_name_history h JOIN tq_internal.queue q ON q.id = h.queue
-			WHERE h.day >= first AND (until IS NULL OR h.day < until) AND (q.task_queue_id = pattern OR right(pattern, 1) = '*' AND starts_with(q.task_queue_id, left(pattern, -1)))
-				AND (sees_all OR q.task_queue_id = ANY ((SELECT tq_internal.visible_queues('status'))::text[]))
+			FROM tq_internal.task_name_history h JOIN (
+				SELECT v.id, v.task_queue_id FROM tq_internal.queue v
+				WHERE (v.task_queue_id = pattern OR right(pattern, 1) = '*' AND starts_with(v.task_queue_id, left(pattern, -1)))
+					AND (sees_all OR tq_internal.has_right('get-task', '*', v.task_queue_id))
+				OFFSET 0) AS q ON q.id = h.queue
+			WHERE h.day >= first AND (until IS NULL OR h.day < until)
 			GROUP BY q.task_queue_id, h.is_rest, h.name) AS s
 		ORDER BY s.task_queue_id, s.completed + s.failed + s.exception DESC, s.name;
 END

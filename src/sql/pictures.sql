@@ -468,15 +468,19 @@ CREATE FUNCTION tq_internal.span(trace_id text, id text, parent text, name text,
 	END;
 COMMENT ON FUNCTION tq_internal.span(text, text, text, text, int, timestamptz, timestamptz, jsonb, jsonb, jsonb) IS 'a span in OTLP';
 
+-- What is of a definition, names, links and the parent, is shown to those who may read it.
 CREATE FUNCTION tq_internal.spans(tasks tq_internal.task[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	sees_all bool := tq_internal.has_right('get-task', '*', '*');
 BEGIN
 	RETURN (
 		WITH member AS (
-			SELECT t.id, t.task_id, t.created, t.dependencies, q.task_queue_id, left(coalesce(t.metadata ->> 'name', q.task_queue_id), 255) AS name,
-				nullif(split_part(t.tags ->> 'traceparent', '-', 3), '') AS parent, g.slug AS group_slug, tq_internal.trace_id(t.tags, g.slug) AS trace,
+			SELECT t.id, t.task_id, t.created, f.dependencies, q.task_queue_id, left(coalesce(f.metadata ->> 'name', q.task_queue_id), 255) AS name,
+				nullif(split_part(f.tags ->> 'traceparent', '-', 3), '') AS parent, g.slug AS group_slug, tq_internal.trace_id(f.tags, g.slug) AS trace,
 				r.state, r.reason_resolved, r.resolved
 			FROM unnest(tasks) AS t JOIN tq_internal.queue q ON q.id = t.queue
 				CROSS JOIN LATERAL (SELECT tq_internal.group_slug(t.group_id, t.task_id) AS slug OFFSET 0) AS g
+				LEFT JOIN LATERAL (SELECT t.metadata, t.tags, t.dependencies WHERE sees_all OR tq_internal.has_right('get-task', t.task_id::text, q.task_queue_id)) AS f ON true
 				LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id AND r.state >= 3
 					AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id) AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
 					AND NOT EXISTS (SELECT FROM tq_internal.pending_of(t.id)) AND NOT EXISTS (SELECT FROM tq_internal.run l WHERE l.task = t.id AND l.run_id > r.run_id)
@@ -490,7 +494,8 @@ BEGIN
 			SELECT m.id, -1 AS run_id, 0 AS nth, tq_internal.span(m.trace, tq_internal.span_id(m.task_id), m.parent, m.name, 1, m.created, m.resolved,
 				jsonb_build_object('tq.task_id', m.task_id, 'tq.task_group_id', m.group_slug, 'tq.queue', m.task_queue_id, 'tq.state', tq_internal.state_name(m.state)),
 				(SELECT jsonb_agg(jsonb_build_object('traceId', tq_internal.trace_id(x.tags, tq_internal.group_slug(x.group_id, x.task_id)), 'spanId', tq_internal.span_id(x.task_id)) ORDER BY x.id)
-					FROM unnest(m.dependencies) AS e (slug) JOIN tq_internal.task x ON x.task_id = e.slug WHERE x.id <> m.id),
+					FROM unnest(m.dependencies) AS e (slug) JOIN tq_internal.task x ON x.task_id = e.slug JOIN tq_internal.queue y ON y.id = x.queue
+					WHERE x.id <> m.id AND (sees_all OR tq_internal.has_right('get-task', x.task_id::text, y.task_queue_id))),
 				CASE WHEN m.state = 3 THEN '{"code": 1}' ELSE jsonb_build_object('code', 2, 'message', tq_internal.reason_resolved_name(m.reason_resolved)) END) AS span
 			FROM member m WHERE m.resolved IS NOT NULL
 			UNION ALL

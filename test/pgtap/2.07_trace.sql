@@ -40,6 +40,26 @@ SELECT is((SELECT count(*) FROM span WHERE s ->> 'traceId' ~ '^[0-9a-f]{32}$' AN
 SELECT is((SELECT array_agg(DISTINCT k) FROM span CROSS JOIN LATERAL jsonb_object_keys(s) AS k), '{attributes,endTimeUnixNano,kind,links,name,parentSpanId,spanId,startTimeUnixNano,status,traceId}', '2.7 no other keys');
 SELECT is((SELECT a #>> '{value,intValue}' FROM span CROSS JOIN LATERAL jsonb_array_elements(s -> 'attributes') AS a WHERE n = 5 AND a ->> 'key' = 'tq.run_id'), '1', '2.7 attributes: the run');
 
+-- what is of a definition is shown to those who may read it
+SELECT tq.enqueue('trace/c', task_id => pg_temp.id('c'), name => 'secret', dependencies => ARRAY[pg_temp.id('a')], tags => jsonb_build_object('traceparent', pg_temp.parent())) \g /dev/null
+SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('trace/c', 'g', 'w') \g /dev/null
+SELECT pg_temp.id('c') AS c \gset
+CREATE ROLE tracer;
+SELECT tq.grant_queue('tracer', 'trace/c', 'read') \g /dev/null
+SET ROLE tracer;
+SELECT tq.trace_task(:'c') AS read \gset
+RESET ROLE;
+SELECT tq.revoke_queue('tracer', 'trace/c', 'read'), tq.grant_queue('tracer', 'trace/c', 'depend') \g /dev/null
+SET ROLE tracer;
+SELECT tq.trace_task(:'c') AS depend \gset
+RESET ROLE;
+CREATE FUNCTION pg_temp.seen(trace jsonb) RETURNS text LANGUAGE sql AS $$
+	SELECT concat_ws(' ', s ->> 'name', s ->> 'traceId' = '0af7651916cd43dd8448eb211c80319c', s ->> 'parentSpanId', jsonb_array_length(s -> 'links')) FROM pg_temp.spans(trace) AS s LIMIT 1
+$$;
+SELECT is(pg_temp.seen(tq.trace_task(:'c')), 'secret t b7ad6b7169203331 1', '2.7 all of a definition');
+SELECT is(pg_temp.seen(:'read'), 'secret t b7ad6b7169203331', '2.7 no link to a task that the caller may not read');
+SELECT is(pg_temp.seen(:'depend'), 'trace/c f', '2.7 nothing of a definition that the caller may not read');
+
 -- a task that is rerun has not ended; what ran has
 SELECT tq.rerun_task(pg_temp.id('b')) IS NOT NULL;
 SELECT is((SELECT array_agg(s ->> 'name') FROM pg_temp.spans(tq.trace_task(pg_temp.id('b'))) AS s), '{b wait,b run}', '2.7 a task that is rerun has not ended');

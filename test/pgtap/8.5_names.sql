@@ -60,6 +60,15 @@ SELECT pg_temp.finish_all() \g /dev/null
 SELECT pg_temp.count(pg_temp.clock() - interval '5 s', pg_temp.clock() + interval '1 s') \g /dev/null
 SELECT is((SELECT format('%s %s %s', count(*), sum(completed), string_agg(completed::text, ' ') FILTER (WHERE name IS NULL)) FROM tq.task_name_stats('test/many')), '1001 1006 4', 'a name that is there is counted by itself, another one is not');
 
+-- ---- rights ----
+
+CREATE ROLE named;
+SELECT tq.grant_queue('named', 'test/n', 'depend'), tq.grant_queue('named', 'test/m', 'read') \g /dev/null
+SET ROLE named;
+SELECT string_agg(DISTINCT task_queue_id, ' ') AS queues FROM tq.task_name_stats('test/*') \gset
+RESET ROLE;
+SELECT is(:'queues'::text, 'test/m', 'names are of definitions, and shown to those who may read these');
+
 -- ---- the days ----
 
 SET tq.clock_offset = '2 days';
