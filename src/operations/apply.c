@@ -2,7 +2,8 @@
  * apply.c
  *	  Actions on the tasks that a filter finds (doc/spec/policy.md 17.3).
  *
- * The tasks were found before, by one snapshot.  A batch is a transaction: it locks
+ * The tasks were found before, by one snapshot.  A batch is a transaction: it leaves
+ * what the caller may not change, so that it holds up no session there, and locks
  * the rows with the locations of its tasks, in the order of their ids, and waits
  * for none that another session has; those are tried again, once, at the end.  Then
  * it asks again which of them the filter finds, and leaves the others: no session
@@ -169,13 +170,27 @@ keep_found(TqApply *apply, TqLockedTasks *locked)
 	refuse(apply, "it has changed since it was found", n - locked->n);
 }
 
-/* ---- cancel, move ---- */
+/* ---- rights ---- */
 
-/* Returns whether the caller may cancel, or move, a task. */
+/* Returns whether the caller may do that to a task. */
+static bool
+may_act(const TqApply *apply, const TqNamedTask *named)
+{
+	const char *right = right_of(apply->action);
+
+	if (right != NULL)
+		return tq_may_change(right, named);
+	if (apply->action == TQ_APPLY_PRIORITY)
+		return tq_may_read("change-task-priority", &named->task.task_id,
+						   named->queue_name);
+	return tq_may_change_letters(named->queue_name);
+}
+
 static bool
 is_allowed(const TqApply *apply, const TqTask *task)
 {
 	const char *queue = tq_queue_name(task->queue);
+	const char *right = right_of(apply->action);
 	TqNamedTask *named;
 	int n;
 
@@ -183,12 +198,40 @@ is_allowed(const TqApply *apply, const TqTask *task)
 		return tq_access_meets(
 			tq_need_all(2, tq_need("queue:move-tasks:%s", queue),
 						tq_need("queue:move-tasks:%s", apply->how.queue)));
-	if (tq_access_meets(
-			tq_need("queue:%s-in-queue:%s", right_of(apply->action), queue)))
+	if (right != NULL &&
+		tq_access_meets(tq_need("queue:%s-in-queue:%s", right, queue)))
 		return true;
 	named = tq_tasks_by_id(&task->id, 1, &n);
-	return n == 1 && tq_may_change(right_of(apply->action), named);
+	return n == 1 && may_act(apply, named);
 }
+
+/*
+ * Removes the tasks that the caller may see, but not change, so that they are not
+ * locked, and those that are deleted; returns how many are left.  The right is
+ * checked again with the lock, because a task may have been moved.
+ */
+static int
+keep_allowed(TqApply *apply, int64 *tasks, int n)
+{
+	int ncore;
+	TqTask *core;
+	int left = 0;
+
+	if (tq_access_is_unlimited())
+		return n;
+	core = tq_tasks_core(tasks, n, &ncore);
+	for (int i = 0; i < ncore; i++)
+	{
+		if (is_allowed(apply, &core[i]))
+			tasks[left++] = core[i].id;
+	}
+	refuse(apply, "it is resolved or deleted", n - ncore);
+	refuse(apply, "the caller has no right to it", ncore - left);
+	qsort(tasks, left, sizeof(int64), tq_compare_ids);
+	return left;
+}
+
+/* ---- cancel, move ---- */
 
 /* Returns why a locked task is not cancelled, or moved; NULL: it is. */
 static const char *
@@ -419,9 +462,10 @@ apply_to_each(TqApply *apply, int64 *tasks, int n, TimestampTz now)
 void
 tq_apply_batch(TqApply *apply, int64 *tasks, int n, TimestampTz now)
 {
+	qsort(tasks, n, sizeof(int64), tq_compare_ids);
+	n = keep_allowed(apply, tasks, n);
 	if (n == 0)
 		return;
-	qsort(tasks, n, sizeof(int64), tq_compare_ids);
 	if (acts_on_all(apply))
 		apply_to_all(apply, tasks, n, now);
 	else

@@ -105,6 +105,7 @@ extern void tq_group_get_to(const char *right, const TqSlug *slug,
 							TqGroup *group);
 extern void tq_require_group(const char *right, const TqGroup *group);
 extern void tq_require_group_list(const TqSlug *slug);
+extern bool tq_may_change_letters(const char *queue);
 extern bool tq_may_see_letter(const TqSlug *task_id, const char *queue);
 extern void tq_require_dead_letters(const char *queue);
 

@@ -658,10 +658,17 @@ tq_require_dead_letters(const char *queue)
 	tq_access_require(need_of_letters(queue));
 }
 
+/* Returns whether the caller has a right to the dead letters of a queue. */
+bool
+tq_may_change_letters(const char *queue)
+{
+	return tq_access_meets(need_of_letters(queue));
+}
+
 /* Returns whether the caller may learn that a task has a dead letter. */
 bool
 tq_may_see_letter(const TqSlug *task_id, const char *queue)
 {
-	return tq_access_meets(need_of_letters(queue)) ||
+	return tq_may_change_letters(queue) ||
 		   tq_may_read("status", task_id, queue);
 }

@@ -531,7 +531,7 @@ BEGIN
 	ids := ARRAY(SELECT i FROM unnest(found[:least(max, 2147483647)::int]) AS i ORDER BY i);
 	states := f.states;
 	queues := CASE WHEN f.queues IS NOT NULL THEN ARRAY(SELECT q FROM unnest(f.queues) AS q ORDER BY q) END;
-	is_fixed := NOT f.needs_details AND f.priorities IS NULL;
+	is_fixed := NOT f.needs_details AND f.priorities IS NULL AND f.payload IS NULL AND f.required IS NULL AND f.kinds IS NULL;
 END
 $$;
 COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest, by id; states and queues of the filter, NULL: any; is_fixed: nothing else that it asks about may change';
