@@ -56,7 +56,7 @@ SELECT users.is((SELECT concat_ws(' ', completed, blocked, outcome) FROM tq.grou
 RESET ROLE;
 SELECT tq.upkeep() \g /dev/null
 SET ROLE users_data;
-SELECT users.is((SELECT payload #>> '{group,outcome}' FROM tq.claim_work('etl/summary')), 'completed', 'the task for its end has the outcome');
+SELECT users.is((SELECT payload #>> '{group,outcome}' FROM tq.claim_work('etl/summary', wait => '30 s')), 'completed', 'the task for its end has the outcome');
 
 -- An input was wrong: a part that is completed runs again, with what depends on it.
 SELECT users.is((SELECT array_agg(concat_ws(' ', action, n) ORDER BY action) FROM (SELECT action, count(*) AS n FROM tq.rerun_plan(tq.stable_slugid('extract 1')) GROUP BY action) AS p),
