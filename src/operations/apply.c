@@ -380,21 +380,17 @@ apply_to_one(void *arg)
 	act(one, named);
 }
 
-/* Counts an error, unless it is of the session or the server. */
+/* Counts a refusal; another error ends the call. */
 static void
 note_error(TqApply *apply, const One *one, ErrorData *error)
 {
-	int category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-
 	if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
 		error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED)
 		try_again(apply, &one->id, 1);
-	else if (category == ERRCODE_OPERATOR_INTERVENTION ||
-			 category == ERRCODE_INVALID_TRANSACTION_STATE ||
-			 error->sqlerrcode == ERRCODE_DISK_FULL || error->elevel > ERROR)
-		ReThrowError(error);
-	else
+	else if (TQ_IS_REFUSAL(error->sqlerrcode))
 		refuse(apply, without_id(error->message, &one->task_id), 1);
+	else
+		ReThrowError(error);
 }
 
 /* Locks the tasks that no other session has; returns how many. */

@@ -166,6 +166,11 @@ tq_clock_add_ms(TimestampTz t, int64 ms)
 #define ERRCODE_TQ_EXPIRED MAKE_SQLSTATE('T', 'Q', '4', '1', '0')
 #define ERRCODE_TQ_ERROR_ARTIFACT MAKE_SQLSTATE('T', 'Q', '4', '2', '4')
 
+/* Whether tq has refused what it was asked for; other errors are of the server. */
+#define TQ_IS_REFUSAL(sqlerrcode)                                             \
+	(ERRCODE_TO_CATEGORY(sqlerrcode) ==                                       \
+	 ERRCODE_TO_CATEGORY(ERRCODE_TQ_BAD_INPUT))
+
 extern void tq_show_done(const char *what, int done, int total);
 extern void tq_throw_without_context(MemoryContext context);
 extern char *tq_error_clip(const char *text);

@@ -78,6 +78,37 @@ SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '1{"task \"<id>\" does n
 CALL tq.apply('{"queue": "ap/l"}', 'delete') \gset
 SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '2{}'::text, '17.3 delete');
 
+-- An error of the server ends the call; what was committed before stays.
+SELECT pg_temp.add('ap/e', 'e1', 'e2', 'e3', 'e4', 'e5') \g /dev/null
+CREATE FUNCTION public.fail_delete() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF OLD.metadata ->> 'name' = 'e4' THEN RAISE 'out of order' USING ERRCODE = current_setting('test.code'); END IF;
+	RETURN OLD;
+END
+$$;
+CREATE TRIGGER fail BEFORE DELETE ON tq_internal.task FOR EACH ROW EXECUTE FUNCTION fail_delete();
+SET test.code = 'TQ409';
+CALL tq.apply('{"name": "e4"}', 'delete') \gset
+SELECT is(:'tasks' || :'refused', '0{"out of order": 1}'::text, '17.3.3 an error of tq is a refusal');
+\set ON_ERROR_STOP off
+SET test.code = 'XX001';
+CALL tq.apply('{"queue": "ap/e"}', 'delete');
+SELECT is(:'LAST_ERROR_SQLSTATE' || ' ' || pg_temp.of('ap/e'), 'XX001 p e4, p e5'::text, '17.3.5 an error of the server ends the call');
+SET test.code = '53200';
+CALL tq.apply('{"queue": "ap/e"}', 'delete');
+SELECT is(:'LAST_ERROR_SQLSTATE', '53200'::text, '17.3.5 so does a lack of memory');
+SET test.code = '40001';
+CALL tq.apply('{"queue": "ap/e"}', 'delete');
+SELECT is(:'LAST_ERROR_SQLSTATE', '40001'::text, '17.3.5 and a serialization failure');
+SET test.code = '57014';
+CALL tq.apply('{"queue": "ap/e"}', 'delete');
+SELECT is(:'LAST_ERROR_SQLSTATE', '57014'::text, '17.3.5 and a cancel');
+\set ON_ERROR_STOP on
+SET test.code = '40P01';
+CALL tq.apply('{"queue": "ap/e"}', 'delete') \gset
+SELECT is(:'tasks' || :'refused', '1{"another session has it, or a dependent, locked": 1}'::text, '17.3.4 a deadlock is a lock of another session');
+DROP FUNCTION public.fail_delete CASCADE;
+
 -- What the arguments may be.
 CREATE FUNCTION pg_temp.apply_refusal(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
