@@ -19,7 +19,7 @@ CREATE TYPE tq_internal.task_filter AS (	-- NULL: any
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
 	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
-	needs_run bool, needs_details bool, by_queue bool
+	needs_run bool, needs_details bool, by_queue bool, by_failure bool
 );
 COMMENT ON TYPE tq_internal.task_filter IS 'a filter of tasks, read by arg_filter()';
 
@@ -341,7 +341,8 @@ BEGIN
 		f.states := NULL;
 		f.needs_run := f.needs_details;
 	END IF;
-	f.by_queue := cardinality(ids) < size IS NOT TRUE AND tq_internal.find_has_index(f.queues);
+	f.by_failure := f.states <@ '{4,5}';
+	f.by_queue := cardinality(ids) < size IS NOT TRUE AND f.by_failure IS NOT TRUE AND tq_internal.find_has_index(f.queues);
 	IF cardinality(ids) < size THEN
 		list := ARRAY(SELECT DISTINCT i FROM unnest(ids) AS i ORDER BY i);
 	END IF;
@@ -377,7 +378,10 @@ DECLARE
 	slice bigint[] := list[greatest(last - size + 1, 1):last];
 	late bigint;
 BEGIN
-	IF list IS NULL AND f.by_queue THEN
+	IF list IS NULL AND f.by_failure THEN
+		slice := ARRAY(SELECT l.task FROM (SELECT w.task FROM tq_internal.failure w WHERE w.task < before ORDER BY w.task DESC LIMIT size) AS l ORDER BY l.task);
+		next := CASE WHEN cardinality(slice) = size THEN slice[1] END;
+	ELSIF list IS NULL AND f.by_queue THEN
 		slice := ARRAY(SELECT i.id FROM (SELECT w.id FROM unnest(f.queues) AS q CROSS JOIN LATERAL (
 			SELECT t.id FROM tq_internal.task t WHERE t.queue = q AND t.id < before ORDER BY t.id DESC LIMIT size) AS w ORDER BY w.id DESC LIMIT size) AS i ORDER BY i.id);
 		next := CASE WHEN cardinality(slice) = size THEN slice[1] END;
@@ -403,7 +407,7 @@ BEGIN
 						WHERE NOT EXISTS (SELECT FROM tq_internal.task_key x WHERE x.task = t.id AND x.kind = k.kind AND x.key = k.key)))
 					AND (f.tags IS NULL OR coalesce(t.tags, '{}') @> f.tags)
 					AND (f.payload IS NULL OR t.payload @> f.payload), false) END AS verdict
-			FROM ((SELECT * FROM tq_internal.task w WHERE list IS NULL AND f.by_queue IS NOT TRUE AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
+			FROM ((SELECT * FROM tq_internal.task w WHERE slice IS NULL AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
 				UNION ALL
 				SELECT s.* FROM generate_subscripts(slice, 1, true) AS i JOIN tq_internal.task s ON s.id = slice[i]) AS t
 			WHERE (f.queues IS NULL OR t.queue = ANY (f.queues))
@@ -508,6 +512,107 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a filter finds, newest first, until there are max, or the budget is used: then a last row without a task says how far that came; go on after the page of the last row';
+
+-- ---- groups of failures ----
+--
+-- Groups are kept in memory, at most 1,000 of them beside the last chunk: the smallest
+-- become the others, which have no reason.
+
+CREATE TYPE tq_internal.failure_group AS (reason text, error text, tasks bigint, first_failed timestamptz, last_failed timestamptz, queues int[], task bigint);
+COMMENT ON TYPE tq_internal.failure_group IS 'tasks that failed for one reason with errors of one shape; task: the newest';
+
+-- Each rule leaves what the rules before it have replaced.
+CREATE FUNCTION tq_internal.error_shape(error jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	shape text := left(coalesce(error ->> 'message',
+		CASE jsonb_typeof(error) WHEN 'object' THEN (SELECT coalesce(string_agg(e.key || ': ' || e.value, ', '), '') FROM jsonb_each_text(error) AS e) END, error #>> '{}'), 1000);
+	rule text[];
+BEGIN
+	FOREACH rule SLICE 1 IN ARRAY ARRAY[
+		['"[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)''[^'']*''(?!\w)', '<text>'],
+		['\m[A-Za-z][A-Za-z0-9+.-]*://[^][\s<>"''`(){},;]+|[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+', '<address>'],
+		['(?<![\w.])(?:[A-Za-z]:\\|\\\\)[^][\s<>"''`(){},;:*?|]+|(?<![\w./~<>])(?:~|\.{1,2})?(?:/[\w.@+%=~-]+)+/?', '<path>'],
+		['\m\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|UTC|[+-]\d\d:?(?:\d\d)?))?(?!\w)|\m\d\d:\d\d:\d\d(?:[.,]\d+)?\M', '<time>'],
+		['\m[[:xdigit:]]{8}-(?:[[:xdigit:]]{4}-){3}[[:xdigit:]]{12}\M|(?<![\w-])[\w-]{8}[Q-T][\w-][CGKOSWaeimquy26-][\w-]{10}[AQgw](?![\w-])', '<id>'],	-- slugid
+		['(?<![\w:])(?=[[:xdigit:]:]*[[:xdigit:]])(?:[[:xdigit:]]{0,4}:){2,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[[:xdigit:]]{0,4})(?:%\w+)?(?![\w:])|\m\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\M', '<address>'],
+		['(?<![A-Za-z0-9])(?:0x[[:xdigit:]]+|(?=[[:xdigit:]]*\d)(?=[[:xdigit:]]*[A-Fa-f])[[:xdigit:]]{7,}|(?=(?:[A-Za-z]*\d){4})(?=\d*[A-Za-z])[A-Za-z0-9]{16,})(?![A-Za-z0-9])', '<id>'],
+		['(?:(?<![\w<>.])[+-])?(?<![A-Za-z\d.])\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?: ?(?:[numkµ]?s|min|h|d|[kKMGTP]i?B|B|%)(?!\w))?', '<number>'],
+		['(<(?:text|address|path|time|id|number)>)(?:[\s,;]+\1)+', '\1 ...']
+	] LOOP
+		shape := regexp_replace(shape, rule[1], rule[2], 'g');
+	END LOOP;
+	RETURN tq_internal.shorten(shape, 200);
+END
+$$;
+COMMENT ON FUNCTION tq_internal.error_shape(jsonb) IS 'an error in one line, with placeholders for quoted text, addresses, paths, times, ids and numbers';
+
+CREATE FUNCTION tq_internal.failures(ids bigint[]) RETURNS SETOF tq_internal.failure_group LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT l.reason, tq_internal.error_shape(l.error), l.tasks, l.first, l.last, ARRAY[l.queue], l.task
+		FROM (SELECT coalesce(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason, e.error, count(*) AS tasks,
+				min(coalesce(c.resolved, r.resolved)) AS first, max(coalesce(c.resolved, r.resolved)) AS last, t.queue, max(t.id) AS task
+			FROM unnest(ids) AS i JOIN tq_internal.task t ON t.id = i
+				LEFT JOIN LATERAL tq_internal.current_run(t.id, t.queue, t.priority) AS c ON true
+				LEFT JOIN LATERAL (SELECT d.error, d.run_id FROM tq_internal.run_detail d WHERE d.task = t.id AND d.error IS NOT NULL ORDER BY d.run_id DESC LIMIT 1) AS e ON true
+				LEFT JOIN tq_internal.run r ON c.state < 3 AND r.task = t.id AND r.run_id = e.run_id
+			WHERE c.state > 3 OR (c.state < 3 AND e.error IS NOT NULL)
+			GROUP BY 1, 2, t.queue) AS l;
+	END;
+COMMENT ON FUNCTION tq_internal.failures(bigint[]) IS 'those of these tasks that failed, one row for equal errors in a queue';
+
+CREATE FUNCTION tq_internal.fold_failures(groups tq_internal.failure_group[], size int) RETURNS tq_internal.failure_group[] LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		WITH same AS (
+			SELECT g.reason, g.error, sum(g.tasks) FILTER (WHERE q.n = 1) AS tasks, min(g.first_failed) AS first, max(g.last_failed) AS last, (array_agg(DISTINCT q.queue))[:100] AS queues, max(g.task) AS task
+			FROM unnest(groups) AS g CROSS JOIN LATERAL unnest(g.queues) WITH ORDINALITY AS q (queue, n)
+			GROUP BY g.reason, g.error
+		), ranked AS (SELECT s.*, row_number() OVER (ORDER BY s.reason IS NULL AND s.error IS NULL, s.tasks DESC, s.last DESC, s.task DESC) <= size AS is_large FROM same s)
+		SELECT array_agg((f.reason, f.error, f.tasks, f.first, f.last, f.queues, f.task)::tq_internal.failure_group ORDER BY f.reason IS NULL AND f.error IS NULL, f.tasks DESC, f.last DESC, f.task DESC)
+		FROM (SELECT r.reason, r.error, r.tasks, r.first, r.last, r.queues, r.task FROM ranked r WHERE r.is_large AND (r.reason IS NOT NULL OR r.error IS NOT NULL)
+			UNION ALL
+			SELECT NULL, NULL, sum(r.tasks) FILTER (WHERE q.n = 1), min(r.first), max(r.last), (array_agg(DISTINCT q.queue))[:100], max(r.task)
+			FROM ranked r CROSS JOIN LATERAL unnest(r.queues) WITH ORDINALITY AS q (queue, n)
+			WHERE NOT r.is_large OR (r.reason IS NULL AND r.error IS NULL) HAVING count(*) > 0) AS f;
+	END;
+COMMENT ON FUNCTION tq_internal.fold_failures(tq_internal.failure_group[], int) IS 'groups of which each is there once, so many of the largest, and the others as one, the last';
+
+CREATE FUNCTION tq.failure_groups(filter jsonb DEFAULT '{}', after text DEFAULT NULL, max int DEFAULT 100, budget interval DEFAULT '200 ms')
+	RETURNS TABLE (error text, reason text, tasks bigint, first_failed timestamptz, last_failed timestamptz, task_queue_ids text[], task_id tq.slugid, page text)
+	LANGUAGE tq_read AS $$
+#variable_conflict use_column
+DECLARE
+	f tq_internal.task_filter := tq_internal.arg_filter('{"state": ["failed", "exception"]}' || filter);
+	before bigint := CASE WHEN after IS NOT NULL THEN (tq_internal.arg_page(after, 1))[1] END;
+	wanted int := tq_internal.arg_max(max);
+	began timestamptz := tq_internal.clock_now();
+	until timestamptz := began + tq_internal.arg_budget(budget);
+	size int := 16;
+	groups tq_internal.failure_group[];
+	l record;
+	chunk record;
+BEGIN
+	f.states := array_remove(coalesce(f.states, '{0,1,2,3,4,5}'), 3::smallint);
+	f.needs_run := true;
+	l := tq_internal.find_list(f, 20001);
+	f := l.f;
+	before := coalesce(before, tq_internal.find_start(f));
+	LOOP
+		chunk := tq_internal.find_chunk(f, l.list, before, size, CASE WHEN size > 16 THEN until END);
+		before := chunk.next;
+		groups := tq_internal.fold_failures(groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids) AS g), 1000);
+		EXIT WHEN before IS NULL OR tq_internal.clock_now() >= until;
+		size := tq_internal.find_size(size, tq_internal.clock_now() - began, budget);
+		began := tq_internal.clock_now();
+	END LOOP;
+	RETURN QUERY SELECT g.error, g.reason, g.tasks, g.first_failed, g.last_failed, ARRAY(SELECT q.task_queue_id FROM tq_internal.queue q WHERE q.id = ANY (g.queues) ORDER BY 1), t.task_id, NULL
+		FROM unnest(tq_internal.fold_failures(groups, wanted)) WITH ORDINALITY AS g JOIN tq_internal.task t ON t.id = g.task ORDER BY g.ordinality;
+	IF before IS NOT NULL THEN
+		RETURN QUERY SELECT NULL, NULL, NULL::bigint, tq_internal.find_reached(f, before), NULL::timestamptz, NULL::text[], NULL::tq.slugid, before::text;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq.failure_groups(jsonb, text, int, interval) IS
+	'tasks that a filter finds and that failed, in groups by reason and shape of their last error, the largest first, and the others as one without a reason; if the budget is used, a last row without a task says how far that came, and has the page after which to go on';
 
 -- ---- apply ----
 --

@@ -71,12 +71,12 @@ SELECT is(t.answer, n.answer, 'another application''s: ' || t.fn)
 FROM answered AS t JOIN answered AS n USING (fn)
 WHERE t.whose = 'theirs' AND n.whose = 'nowhere' AND t.fn NOT IN ('slugid', 'slugid_in_bucket', 'bucket', 'has_task_group') ORDER BY t.fn;
 -- It is refused, but where nothing is asked about it, or an answer says that it does not exist.
-SELECT is(t.answer ~ '^TQ40[0-9] ', NOT t.fn = ANY ('{bucket,buckets,conductor_policy,current_scopes,find_tasks,has_task,has_task_group,queue_channel,resolve,resolve/2,resolve_lines,satisfies,
+SELECT is(t.answer ~ '^TQ40[0-9] ', NOT t.fn = ANY ('{bucket,buckets,conductor_policy,current_scopes,failure_groups,find_tasks,has_task,has_task_group,queue_channel,resolve,resolve/2,resolve_lines,satisfies,
 		queue_history,slugid,slugid_in_bucket,stable_slugid,statuses,task_name_stats,tasks,taskbroker_policy,topic_match,worker_channel}'::text[]),
 	format('another application''s: %s: %s', t.fn, left(t.answer, 100)))
 FROM answered AS t WHERE t.whose = 'theirs' ORDER BY t.fn;
 SELECT is(t.answer ~ 'not-found|\(f\)', true, 'another application''s: ' || t.fn) FROM answered AS t WHERE whose = 'theirs' AND fn IN ('resolve', 'resolve/2', 'resolve_lines', 'has_task');
-SELECT is(t.answer, 'ok ', 'another application''s: no row of ' || t.fn) FROM answered AS t WHERE whose = 'theirs' AND fn IN ('queue_history', 'find_tasks', 'statuses', 'task_name_stats', 'tasks');
+SELECT is(t.answer, 'ok ', 'another application''s: no row of ' || t.fn) FROM answered AS t WHERE whose = 'theirs' AND fn IN ('queue_history', 'failure_groups', 'find_tasks', 'statuses', 'task_name_stats', 'tasks');
 -- No answer names what is another application's, but the id that was asked for.
 SELECT is((SELECT string_agg(t.fn, ', ' ORDER BY t.fn) FROM answered AS t WHERE whose = 'theirs' AND fn <> 'current_scopes' AND answer ~ 'secret|sched\y|proj\y'), NULL, 'nothing of it is shown');
 
