@@ -157,9 +157,6 @@ tq_count_pass(void)
 /* Artifacts are deleted, and workers forgotten, this long after they expire. */
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
-/* Messages about a task come no later than this after its last run: artifacts. */
-#define MESSAGE_SLACK_MS (30 * 60 * 1000)
-
 /*
  * Inserts timers at which these resolved tasks expire.  Those of an hour share
  * rows, so that tasks that are kept for years cost little; the session that
@@ -177,9 +174,9 @@ watch_expiry(const TqTask *tasks, int n, int64 early_ms)
 
 /*
  * Locks up to tq.expire_batch of these tasks and reads them again; returns
- * those that are resolved and have expired, and their last runs.  A task that
- * another session has locked, or that is unresolved, is looked at again soon,
- * and those beyond the batch at once.
+ * those that are resolved and have expired, and the last runs of these and maybe
+ * others.  A task that another session has locked, or that is unresolved, is
+ * looked at again soon, and those beyond the batch at once.
  */
 static TqTask *
 lock_expired(TqTask *tasks, int n, TqRun *runs, TimestampTz now, int *left)
@@ -209,41 +206,21 @@ lock_expired(TqTask *tasks, int n, TqRun *runs, TimestampTz now, int *left)
 	for (int i = 0; i < found; i++)
 	{
 		if (tasks[i].expires > now)
-		{
 			watch_expiry(&tasks[i], 1, 0);
-			continue;
-		}
-		runs[*left] = runs[i];
-		tasks[(*left)++] = tasks[i];
+		else
+			tasks[(*left)++] = tasks[i];
 	}
 	return tasks;
 }
 
-/* Deletes expired tasks; those about which the log may have messages depart. */
+/* Deletes expired tasks. */
 static int
 delete_expired(TqTask *tasks, int n, TimestampTz now)
 {
-	TimestampTz forgotten = tq_retention_forgotten_before(now);
 	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	int64 *departing = palloc(sizeof(int64) * Max(n, 1));
-	int ndeparting = 0;
 
 	tasks = lock_expired(tasks, n, runs, now, &n);
-	for (int i = 0; i < n; i++)
-	{
-		TimestampTz last = Max(tasks[i].deadline, runs[i].resolved);
-
-		tq_count_deleted(&tasks[i], &runs[i]);
-		ids[i] = tasks[i].id;
-		if (tq_clock_add_ms(last, MESSAGE_SLACK_MS) >= forgotten)
-			departing[ndeparting++] = ids[i];
-	}
-	if (n == 0)
-		return 0;
-	tq_departed_insert(departing, ndeparting, now);
-	tq_artifacts_delete_of_tasks(ids, n);
-	return tq_tasks_delete(ids, n);
+	return tq_sweep_delete_locked(tasks, n, runs, true, now);
 }
 
 /*

@@ -299,11 +299,13 @@ typedef struct One
 	TimestampTz now;
 } One;
 
-/* Deletes a resolved task that nothing needs, as its expiry would. */
+/* Deletes a resolved task that nothing needs, as its expiry does. */
 static void
 expire(const TqNamedTask *named, TimestampTz now)
 {
-	TqSweepRule rule = {.queue = named->task.queue, .until = now};
+	TqSweepRule rule = {.queue = named->task.queue,
+						.until = now,
+						.departs = true};
 	TqTask task = named->task;
 
 	for (int state = 0; state < TQ_STATES; state++)

@@ -169,6 +169,7 @@ typedef struct TqSweepRule
 	int32 queue;        /* else: those of this queue, */
 	bool of[TQ_STATES]; /* in these states, */
 	TimestampTz until;  /* resolved until then */
+	bool departs;       /* they expire: messages about them are read */
 } TqSweepRule;
 
 extern TqSweepRule tq_sweep_by_retention(TimestampTz now);
@@ -176,6 +177,9 @@ extern TqTask *tq_sweep_find(const TqSweepRule *rule, int max, TimestampTz now,
 							 int64 *after, int *found, bool *more);
 extern int tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n,
 						   TimestampTz now);
+extern int tq_sweep_delete_locked(const TqTask *tasks, int n,
+								  const TqRun *runs, bool departs,
+								  TimestampTz now);
 extern int tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids,
 							   int n, TimestampTz now);
 extern int64 tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now);

@@ -254,6 +254,63 @@ keep_those_that_go(const TqSweepRule *rule, TqTask *tasks, int n,
 	return left;
 }
 
+/* Messages about a task come no later than this after its last run: artifacts. */
+#define MESSAGE_SLACK_MS (30 * 60 * 1000)
+
+/*
+ * Deletes these resolved tasks; returns how many.  The last run of each, which
+ * this transaction has locked, is one of runs[], which are in the order of the
+ * tasks.  With `departs`, what messages that are kept contain of the tasks is
+ * kept for them (departed_table.c).
+ */
+int
+tq_sweep_delete_locked(const TqTask *tasks, int n, const TqRun *runs,
+					   bool departs, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64 *departing = palloc(sizeof(int64) * Max(n, 1));
+	TimestampTz forgotten;
+	int ndeparting = 0;
+
+	if (n == 0)
+		return 0;
+	forgotten = departs ? tq_retention_forgotten_before(now) : DT_NOEND;
+	for (int i = 0; i < n; i++)
+	{
+		TimestampTz last;
+
+		while (runs->task != tasks[i].id)
+			runs++;
+		last = Max(Min(tasks[i].deadline, now), runs->resolved);
+		tq_count_deleted(&tasks[i], runs);
+		ids[i] = tasks[i].id;
+		if (tq_clock_add_ms(last, MESSAGE_SLACK_MS) >= forgotten)
+			departing[ndeparting++] = ids[i];
+	}
+	tq_departed_insert(departing, ndeparting, now);
+	tq_artifacts_delete_of_tasks(ids, n);
+	return tq_tasks_delete(ids, n);
+}
+
+/*
+ * Locks the current rows of these tasks, except those that another session has
+ * locked or that do not go any more; returns how many are left, and their runs.
+ */
+static int
+lock_those_that_go(const TqSweepRule *rule, TqTask *tasks, int n, TqRun *runs,
+				   TimestampTz now)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &runs[left]) &&
+			must_go(rule, &tasks[i], &runs[left], now))
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
 /*
  * Deletes those of these tasks that are not needed; returns how many.  Changes
  * the array.
@@ -261,35 +318,12 @@ keep_those_that_go(const TqSweepRule *rule, TqTask *tasks, int n,
 int
 tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	const TqRun resolved = {.state = TQ_STATE_COMPLETED};
-	int left;
+	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
 
 	n = remove_needed(tasks, n, now);
-	/*
-	 * Lock the current rows of these tasks, except those that another session
-	 * has locked or that have become unresolved; returns how many are left.
-	 */
-	left = 0;
-	for (int i = 0; i < n; i++)
-	{
-		TqRun run;
-
-		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &run) &&
-			must_go(rule, &tasks[i], &run, now))
-			tasks[left++] = tasks[i];
-	}
-	n = left;
+	n = lock_those_that_go(rule, tasks, n, runs, now);
 	n = remove_needed(tasks, n, now);
-	if (n == 0)
-		return 0;
-	for (int i = 0; i < n; i++)
-	{
-		ids[i] = tasks[i].id;
-		tq_count_deleted(&tasks[i], &resolved);
-	}
-	tq_artifacts_delete_of_tasks(ids, n);
-	return tq_tasks_delete(ids, n);
+	return tq_sweep_delete_locked(tasks, n, runs, rule->departs, now);
 }
 
 /* The same for tasks of which only the ids are known. */

@@ -78,6 +78,18 @@ SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '1{"task \"<id>\" does n
 CALL tq.apply('{"queue": "ap/l"}', 'delete') \gset
 SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '2{}'::text, '17.3 delete');
 
+-- What expires now is read by messages still, as at any expiry; what is deleted or purged is not.
+SELECT tq.subscribe('ap', 'task-completed', '#'), pg_temp.add('ap/m', 'm1', 'm2', 'm3') \g /dev/null
+SELECT count(tq.report_completed(c.task_id, c.run_id)) FROM tq.claim_work('ap/m', 'wg', 'w1', 3) AS c \g /dev/null
+CALL tq.apply('{"name": "m1"}', 'expire') \gset
+SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/m'), '1{}c m2, c m3'::text, '17.3 expire of what is resolved');
+CALL tq.apply('{"name": "m2"}', 'delete') \gset
+SELECT is(tq.purge('ap/m', older_than => '0'), 1::bigint, '2.18 purge');
+SELECT is((SELECT count(*) FROM tq.upkeep()) > 0, true, '17.3 messages are published');
+SELECT is((SELECT array_agg(payload #>> '{status,taskId}') FROM tq.fetch('ap')), ARRAY[pg_temp.id('m1')::text], '17.3 expire leaves the messages, 2.17 and 2.18 a deletion does not');
+SELECT is((SELECT array_agg(d.task_id) FROM tq_internal.departed d JOIN tq_internal.queue q ON q.id = d.queue WHERE q.task_queue_id = 'ap/m'), ARRAY[pg_temp.id('m1')], '17.3 from a row that has departed');
+SELECT tq.unsubscribe('ap') \g /dev/null
+
 -- An error of the server ends the call; what was committed before stays.
 SELECT pg_temp.add('ap/e', 'e1', 'e2', 'e3', 'e4', 'e5') \g /dev/null
 CREATE FUNCTION public.fail_delete() RETURNS trigger LANGUAGE plpgsql AS $$
