@@ -83,15 +83,24 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.filter_list(jsonb, text, text[]) IS 'names that a filter has at a key, a text or a list of texts, each one of those that are known; NULL: none';
 
+CREATE FUNCTION tq_internal.iso_time(given text) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN CASE WHEN given ~ '^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$' THEN given::timestamptz END;
+EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
+	RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.iso_time(text) IS 'a day, or a time with or without a zone, as ISO 8601 writes it; NULL: it is none';
+
 CREATE FUNCTION tq_internal.filter_time(filter jsonb, key text) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	hint CONSTANT text := format('Give a time in "%s", such as "2026-01-31T12:00:00Z".', key);
-	given text := tq_internal.filter_value(filter, key, 'string', hint);
+	read timestamptz := tq_internal.iso_time(tq_internal.filter_value(filter, key, 'string', hint));
 BEGIN
-	RETURN given::timestamptz;
-EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
-	PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(filter -> key)), hint);
-	RETURN NULL;
+	IF read IS NULL AND filter ? key THEN
+		PERFORM tq_internal.filter_error(format('"%s" is %s.', key, tq_internal.json_shown(filter -> key)), hint);
+	END IF;
+	RETURN read;
 END
 $$;
 COMMENT ON FUNCTION tq_internal.filter_time(jsonb, text) IS 'the time that a filter has at a key; NULL: none';
@@ -696,7 +705,7 @@ COMMENT ON FUNCTION tq_internal.apply_value(text, jsonb, text, text, text) IS 'a
 -- A value that a cast refuses is NULL, and so is one that is not there.
 CREATE FUNCTION tq_internal.apply_values(arguments jsonb, OUT until timestamptz, OUT deadline interval) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-	until := arguments ->> 'until';
+	until := tq_internal.iso_time(arguments ->> 'until');
 	deadline := arguments ->> 'deadline';
 EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
 	RETURN;

@@ -144,6 +144,8 @@ FROM (VALUES
 	($$'{}', 'rerun', '{"deadline": "soon"}'$$, 'TQ400 invalid arguments of the action "rerun": "deadline" is "soon".'),
 	($$'{}', 'delay'$$, 'TQ400 invalid arguments of the action "delay": "until" is not given.'),
 	($$'{}', 'delay', '{"until": "soon"}'$$, 'TQ400 invalid arguments of the action "delay": "until" is "soon".'),
+	($$'{}', 'delay', '{"until": "now"}'$$, 'TQ400 invalid arguments of the action "delay": "until" is "now".'),
+	($$'{}', 'delay', '{"until": 2026}'$$, 'TQ400 invalid arguments of the action "delay": "until" is 2026.'),
 	($$'{}', 'priority', '{"priority": 7}'$$, 'TQ400 invalid arguments of the action "priority": "priority" is 7.'),
 	($$'{}', 'move'$$, 'TQ400 invalid arguments of the action "move": "queue" is not given.'),
 	($$'{"x": 1}', 'cancel'$$, 'TQ400 invalid filter: It must not have the key "x".'),

@@ -104,6 +104,9 @@ FROM (VALUES
 	('{"key": {"fairness": "u1"}}', ''),
 	('{"resolvedAfter": "2000-01-01"}', 'lost fails done'),
 	('{"resolvedBefore": "2000-01-01"}', ''),
+	('{"createdAfter": "2000-01-01T12:00Z", "createdBefore": "9999-12-31T23:59:59.999999Z"}', 'keyed a%b* again lost fails done runs later waits blocker'),
+	('{"createdAfter": "0001-01-01 00:00:00+00", "createdBefore": "9999-12-31"}', 'keyed a%b* again lost fails done runs later waits blocker'),
+	('{"createdAfter": "2000-01-01T12:00:00.5+05:30", "resolvedBefore": "9999-12-31T23:59:59-15"}', 'lost fails done'),
 	('{"createdAfter": "2000-01-01", "createdBefore": "2000-01-02"}', '')) AS f (filter, expected);
 SELECT is(pg_temp.found(filter), expected, '17.1 ' || filter::text) FROM by_filter;
 SELECT is(pg_temp.found(jsonb_build_object('waitsFor', pg_temp.id('blocker'))), 'waits', '17.1 waitsFor');
@@ -178,6 +181,16 @@ FROM (VALUES
 	('{"waitsFor": 5}', '"waitsFor" is 5'),
 	('{"worker": "x"}', '"worker" is "x"'),
 	('{"createdAfter": "yesterday-ish"}', '"createdAfter" is "yesterday-ish"'),
+	('{"createdAfter": "now"}', '^TQ400 .*"createdAfter" is "now"'),
+	('{"createdBefore": "infinity"}', '^TQ400 .*"createdBefore" is "infinity"'),
+	('{"resolvedAfter": "-infinity"}', '^TQ400 .*"resolvedAfter" is "-infinity"'),
+	('{"resolvedBefore": "yesterday"}', '^TQ400 .*"resolvedBefore" is "yesterday"'),
+	('{"createdBefore": "294276-12-31 23:59:59"}', '^TQ400 .*"createdBefore" is "294276-12-31 23:59:59"'),
+	('{"createdAfter": "4714-11-24 00:00:00+00 BC"}', '^TQ400 .*"createdAfter" is "4714-11-24 00:00:00'),
+	('{"createdAfter": "2026-02-30"}', '^TQ400 .*"createdAfter" is "2026-02-30"'),
+	('{"createdAfter": "2026-01-31T25:00Z"}', '^TQ400 .*"createdAfter" is "2026-01-31T25:00Z"'),
+	('{"createdAfter": "31.1.2026"}', '^TQ400 .*"createdAfter" is "31.1.2026"'),
+	('{"createdAfter": ""}', '^TQ400 .*"createdAfter" is ""'),
 	('{"createdBefore": 5}', '"createdBefore" is 5'),
 	('{"resolvedAfter": "2026-13-01"}', '"resolvedAfter" is'),
 	('{"runsAtLeast": 0}', '"runsAtLeast" is 0'),
