@@ -21,14 +21,14 @@ SH
 $ENV{TQ_SHOWN_BY} = 'worker';		# not for the command
 my $shown = command('shown', "#!/bin/sh\nTQ_SHOWN='$folder/arguments' exec '$show' \"\$@\"\n");
 my $id = task('t/show', '{"file": "a b;$(id)", "deep": {"x": [1, "zwei"]}, "uml": "ä"}', name => "'resize'", deadline => "'1 day'",
-	tags => q('{"traceparent": "00-1-2-01"}'), retry => 3);
+	tags => q('{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}'), retry => 3);
 is(run_worker('-q', 't/show', '--drain', '--', $shown, file('seen'), '{payload.file}', 'x={payload.deep.x.1}!', '{payload.deep}', '{other}', '{payload'), 0, 'a worker that drains ends with 0');
 is(state($id), 'completed completed', 'exit status 0 is completed');
 is(row(q{SELECT '} . slurp(file('seen.stdin')) . q{'::jsonb = tq.task('} . $id . q{') -> 'payload'}), 't', 'standard input is the payload');
 is(slurp(file('arguments')), '<a b;$(id)><x=zwei!><{"x": [1, "zwei"]}><{other}><{payload>', 'arguments name fields of the payload, and no shell reads them');
 my %env = slurp(file('seen.env')) =~ /^(TQ_\w+)=(.*)$/mg;
 is($env{TQ_TASK_ID}, $id, 'TQ_TASK_ID');
-is("$env{TQ_RUN_ID} $env{TQ_QUEUE} $env{TQ_NAME} $env{TQ_ATTEMPT} $env{TQ_TRACEPARENT}", '0 t/show resize 0 00-1-2-01', 'the other variables');
+is("$env{TQ_RUN_ID} $env{TQ_QUEUE} $env{TQ_NAME} $env{TQ_ATTEMPT} $env{TQ_TRACEPARENT}", '0 t/show resize 0 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'the other variables');
 is(row("SELECT '$env{TQ_DEADLINE}'::timestamptz = (tq.task('$id') ->> 'deadline')::timestamptz AND '$env{TQ_TAKEN_UNTIL}'::timestamptz > now()"), 't', 'TQ_DEADLINE and TQ_TAKEN_UNTIL are times');
 ok(!exists $env{TQ_SHOWN_BY}, 'no other variable of that name is handed on');
 ok(!exists $env{TQ_CREDENTIALS_FILE}, 'there is no file of credentials without credentials');
