@@ -18,6 +18,7 @@
 #define PAUSE_FIRST 100
 #define PAUSE_LAST 10000
 #define PATIENCE 30000 /* until a connection must be there */
+#define CANCEL_PAUSE 1000
 
 typedef enum DatabaseState
 {
@@ -34,10 +35,11 @@ struct Database
 	PGconn *connection;
 	PostgresPollingStatusType wants;
 	bool wanted; /* it is opened again when it is lost */
-	bool renew;  /* it is closed when it is idle */
+	bool renew;  /* it is to be made again */
 	Moment open_at;
 	Moment give_up_at;
 	Moment idle_since;
+	Moment cancel_at; /* at the earliest */
 	int pause;
 	bool said; /* that it is lost */
 	Call *call;
@@ -56,7 +58,7 @@ static long losses;
 bool
 database_is_idle(const Database *db)
 {
-	return db->state == DATABASE_IDLE;
+	return db->state == DATABASE_IDLE && !db->renew;
 }
 
 /* Returns whether it is connected, or will be by itself. */
@@ -405,25 +407,47 @@ connection_is_ready(void *subject, short events)
 		take_answers(db);
 }
 
-/* Interrupts a claim that waits.  Its answer may have tasks all the same. */
-void
-database_cancel_wait(void)
+/*
+ * Sends a cancel.  That is a process of its own, because it connects, and waits for
+ * that; it has neither the signals nor the descriptors of the worker.
+ */
+static void
+send_cancel(PGcancel *cancel)
 {
-	PGcancel *cancel;
 	char message[256];
+	sigset_t before;
 
-	if (!database_waits(main_database))
-		return;
-	main_database->call->waits = false;
-	cancel = PQgetCancel(main_database->connection);
-	/* A process of its own, because this connects, and waits for that. */
-	if (cancel != NULL && fork() == 0)
+	block_signals(&before);
+	if (fork() == 0)
 	{
+		reset_signals();
+		for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+			close(fd);
 		alarm(10);
 		PQcancel(cancel, message, sizeof(message));
 		_exit(0);
 	}
-	PQfreeCancel(cancel);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/*
+ * Interrupts a claim that waits, while it does: a cancel that is there before the
+ * statement is lost.  The answer of the claim may have tasks all the same.
+ */
+static void
+cancel_wait(Database *db)
+{
+	PGcancel *cancel;
+
+	if (now >= db->cancel_at)
+	{
+		cancel = PQgetCancel(db->connection);
+		if (cancel != NULL)
+			send_cancel(cancel);
+		PQfreeCancel(cancel);
+		db->cancel_at = now + CANCEL_PAUSE;
+	}
+	wake_at(db->cancel_at);
 }
 
 /* ---- the loop ---- */
@@ -434,10 +458,10 @@ work(Database *db)
 {
 	if (db->state == DATABASE_CONNECTING && now >= db->give_up_at)
 		lose(db, "the server does not answer");
-	if (db->renew && db->state == DATABASE_IDLE)
+	if (database_waits(db) && (stopping || db->renew))
+		cancel_wait(db);
+	if (db->renew && db->state != DATABASE_BUSY)
 		drop(db);
-	if (db->renew && db->state == DATABASE_CLOSED)
-		db->renew = false;
 	if (db->wanted && db->state == DATABASE_CLOSED && now >= db->open_at)
 		connect_now(db);
 }

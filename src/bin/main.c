@@ -156,7 +156,6 @@ stop_worker(int status)
 	exit_status = status;
 	stop_at = now + options.stop_timeout;
 	service_stopping();
-	database_cancel_wait();
 	wake_at(now);
 }
 

@@ -189,6 +189,29 @@ open_pipes(Ends *ends)
 	return true;
 }
 
+/* Lets no signal in, which a child would take for the worker's own. */
+void
+block_signals(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, before);
+}
+
+/* Has signals do in a child what they do in any program. */
+void
+reset_signals(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Becomes the command.  The memory is that of the worker, which stands still. */
 static void become(const Ends *ends, char **arguments, char **environment,
 				   pid_t worker) __attribute__((noreturn));
@@ -196,11 +219,6 @@ static void become(const Ends *ends, char **arguments, char **environment,
 static void
 become(const Ends *ends, char **arguments, char **environment, pid_t worker)
 {
-	struct sigaction action = {.sa_handler = SIG_DFL};
-	sigset_t none;
-
-	for (int number = 1; number < NSIG; number++)
-		sigaction(number, &action, NULL);
 	setpgid(0, 0);
 #ifdef __linux__
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -210,8 +228,7 @@ become(const Ends *ends, char **arguments, char **environment, pid_t worker)
 	for (int i = 0; i < 4; i++)
 		if (ends->command[i] >= 0)
 			dup2(ends->command[i], i);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	reset_signals();
 	execve(options.program, arguments, environment);
 	spawn_error = errno;
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
@@ -222,13 +239,11 @@ static pid_t
 spawn(const Ends *ends, char **arguments, char **environment)
 {
 	pid_t worker = getpid();
-	sigset_t all;
 	sigset_t before;
 	pid_t pid;
 	int error;
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
+	block_signals(&before);
 	spawn_error = 0;
 	pid = vfork();
 	if (pid == 0)

@@ -14,6 +14,7 @@
 
 #include <libpq-fe.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -170,7 +171,6 @@ extern bool database_is_open(const Database *db);
 extern bool database_waits(const Database *db);
 extern Moment database_idle_since(const Database *db);
 extern void database_send(Database *db, Call *call);
-extern void database_cancel_wait(void);
 extern void database_renew(void);
 extern void database_watch(void);
 extern void database_describe(Buffer *buffer);
@@ -311,6 +311,8 @@ struct Process
 };
 
 extern Process *processes; /* options.jobs of them */
+extern void block_signals(sigset_t *before);
+extern void reset_signals(void);
 extern void processes_init(void);
 extern Process *processes_free_one(void);
 extern bool process_start(Process *process, Job *job);
