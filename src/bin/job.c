@@ -803,10 +803,46 @@ show_progress(Job *job)
 		wake_at(job->progress_at);
 }
 
+/* Returns the error of a run whose payload makes arguments too long. */
+static char *
+too_long(const Job *job)
+{
+	size_t longest = 0;
+
+	for (int i = 0; i < options.nfields; i++)
+		if (strlen(job->values[i]) > longest)
+			longest = strlen(job->values[i]);
+	return format_text(
+		"a field of the payload that the command's arguments name has %zu"
+		" bytes: the system takes %ld in an argument, and %ld in all",
+		longest, 32 * sysconf(_SC_PAGESIZE) - 1, sysconf(_SC_ARG_MAX));
+}
+
+/* A run cannot be started; if that is not for what it is, others have to wait. */
+static void
+start_failed(Job *job, int error)
+{
+	char *text;
+
+	if (error == E2BIG && options.nfields > 0)
+	{
+		text = too_long(job);
+		job_end(job, "malformed-payload", text);
+		free(text);
+		return;
+	}
+	log_line(LOG_ERROR, job, "%s cannot be executed: %s", options.program,
+			 strerror(error));
+	job->given_back = true;
+	job_end(job, "worker-shutdown", "the command cannot be started");
+	calls_pause();
+}
+
 /* Starts a run, if there is a process for it. */
 static void
 start(Job *job)
 {
+	int error;
 	Process *process = job->state == JOB_READY && !job->lost && !stopping
 						   ? processes_free_one()
 						   : NULL;
@@ -816,15 +852,11 @@ start(Job *job)
 	job->started = now;
 	job->process = process;
 	job_set_state(job, JOB_RUNNING);
-	if (process_start(process, job))
-	{
+	error = process_start(process, job);
+	if (error == 0)
 		calls_go_on();
-		return;
-	}
-	/* That is the worker's fault: other runs have to wait. */
-	job->given_back = true;
-	job_end(job, "worker-shutdown", "the command cannot be started");
-	calls_pause();
+	else
+		start_failed(job, error);
 }
 
 /* Does what runs have to do at this time. */

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #endif
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,36 +119,58 @@ free_list(char **list)
 	free(list);
 }
 
-/* Writes the credentials of a run into a file that only this user can read. */
+/*
+ * Makes a file that only this user can read.  On Linux it is in memory, and goes
+ * with the worker; in a /proc of other processes its name would be another file.
+ */
 static bool
+open_credentials(Process *process)
+{
+#ifdef __linux__
+	struct stat named;
+	struct stat opened;
+	int fd = memfd_create("tq-credentials", MFD_CLOEXEC);
+
+	process->credentials = fd;
+	process->credentials_file = format_text("/proc/%d/fd/%d", (int) getpid(),
+											fd);
+	if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
+		fstat(fd, &opened) != 0 ||
+		stat(process->credentials_file, &named) != 0)
+		return false;
+	errno = ENOENT;
+	return named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+#else
+	process->credentials_file = copy_text("/tmp/tq-worker-XXXXXX");
+	process->credentials = mkostemp(process->credentials_file, O_CLOEXEC);
+	return process->credentials >= 0;
+#endif
+}
+
+/* Writes the credentials of a run into it; returns 0 or an error of the system. */
+static int
 write_credentials(Process *process, const Job *job)
 {
-	const char *folder = getenv("XDG_RUNTIME_DIR");
 	size_t length = strlen(job->credentials);
-	char *file;
-	int fd;
-	bool good;
 
-	if (folder == NULL)
-		folder = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
-	file = format_text("%s/tq-worker-XXXXXX", folder);
-	fd = mkostemp(file, O_CLOEXEC);
-	if (fd < 0)
-	{
-		log_line(LOG_ERROR, job, "%s: %s", file, strerror(errno));
-		free(file);
-		return false;
-	}
-	process->credentials_file = file;
-	good = write(fd, job->credentials, length) == (ssize_t) length;
-	return close(fd) == 0 && good;
+	errno = 0;
+	if (open_credentials(process) &&
+		write(process->credentials, job->credentials, length) ==
+			(ssize_t) length)
+		return 0;
+	return errno != 0 ? errno : ENOSPC;
 }
 
 static void
 remove_credentials(Process *process)
 {
-	if (process->credentials_file != NULL)
-		unlink(process->credentials_file);
+	if (process->credentials_file == NULL)
+		return;
+#ifndef __linux__
+	unlink(process->credentials_file);
+#endif
+	if (process->credentials >= 0)
+		close(process->credentials);
 	free(process->credentials_file);
 	process->credentials_file = NULL;
 }
@@ -256,65 +280,65 @@ spawn(const Ends *ends, char **arguments, char **environment)
 	return error == 0 ? pid : -1;
 }
 
-/* Starts the command for a run, or to stay. */
-bool
+/* Starts the command for a run, or to stay; returns 0 or an error of the system. */
+int
 process_spawn(Process *process, const Job *job)
 {
 	char **arguments;
 	char **environment;
 	Ends ends;
+	pid_t pid;
+	int error;
 
 	if (!open_pipes(&ends))
-	{
-		log_line(LOG_ERROR, job, "no pipe for the command: %s",
-				 strerror(errno));
-		return false;
-	}
+		return errno;
 	arguments = options_arguments(job);
 	environment = make_environment(process, job);
-	process->pid = spawn(&ends, arguments, environment);
-	if (process->pid < 0)
-		log_line(LOG_ERROR, job, "%s cannot be executed: %s", options.program,
-				 strerror(errno));
+	pid = spawn(&ends, arguments, environment);
+	error = errno;
 	free_list(arguments);
 	free_list(environment);
 	close_ends(ends.command);
-	if (process->pid < 0)
+	if (pid < 0)
 	{
 		close_ends(ends.worker);
-		process->pid = 0;
-		return false;
+		return error;
 	}
+	process->pid = pid;
 	process->in = ends.worker[0];
 	memcpy(process->streams, ends.worker + 1, sizeof(process->streams));
 	process->started = now;
 	process->kill_at = NEVER;
 	process->stopping = false;
-	return true;
+	return 0;
 }
 
-/* Gives a run to a process that was free. */
-bool
+/* Gives a run to a process that was free; returns 0 or an error of the system. */
+int
 process_start(Process *process, Job *job)
 {
+	int error;
+
 	if (options.serve)
 	{
 		process->job = job;
 		serve_give(process, job);
-		return true;
+		return 0;
 	}
-	if ((job->credentials != NULL && !write_credentials(process, job)) ||
-		!process_spawn(process, job))
+	error = job->credentials != NULL ? write_credentials(process, job) : 0;
+	if (error == 0)
+		error = process_spawn(process, job);
+	if (error != 0)
 	{
 		remove_credentials(process);
-		return false;
+		return error;
 	}
 	process->job = job;
 	buffer_add(&process->input, job->payload, strlen(job->payload));
 	free(job->payload);
 	job->payload = NULL;
 	process_feed(process);
-	return true;
+	return 0;
 }
 
 /* ---- standard input ---- */

@@ -146,12 +146,16 @@ serve_ended(Process *process, int status)
 void
 serve_keep(Process *process)
 {
+	int error;
+
 	if (process->pid != 0 || stopping)
 		return;
 	if (now < process->restart_at)
 		wake_at(process->restart_at);
-	else if (!process_spawn(process, NULL))
+	else if ((error = process_spawn(process, NULL)) != 0)
 	{
+		log_line(LOG_ERROR, NULL, "%s cannot be executed: %s", options.program,
+				 strerror(error));
 		process->pause = PAUSE_LAST;
 		process->restart_at = now + PAUSE_LAST;
 	}

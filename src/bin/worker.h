@@ -307,6 +307,7 @@ struct Process
 	Moment restart_at;
 	int pause;
 	char *credentials_file;
+	int credentials; /* its descriptor */
 	Job *job;
 };
 
@@ -315,8 +316,8 @@ extern void block_signals(sigset_t *before);
 extern void reset_signals(void);
 extern void processes_init(void);
 extern Process *processes_free_one(void);
-extern bool process_start(Process *process, Job *job);
-extern bool process_spawn(Process *process, const Job *job);
+extern int process_start(Process *process, Job *job);
+extern int process_spawn(Process *process, const Job *job);
 extern void process_feed(Process *process);
 extern void process_close_input(Process *process);
 extern void process_stop(Process *process, bool at_once);

@@ -36,14 +36,22 @@ ok(!exists $env{TQ_CREDENTIALS_FILE}, 'there is no file of credentials without c
 $id = task('t/show', '{"no": "file"}');
 run_worker('-q', 't/show', '-D', $show, file('seen'), '{payload.file}');
 is(state($id), 'exception malformed-payload', 'a payload without a field that an argument names is malformed');
+$id = row("SELECT tq.enqueue('t/long', jsonb_build_object('x', repeat('x', 140000)))");
+my $short = task('t/long', '{"x": 1}');
+my $long = begin('-q', 't/long', '-D', 'true', '{payload.x}');
+is(end_of($long), 0, 'a field that is too long for an argument');
+is(state($id), 'exception malformed-payload', '... is malformed');
+like(row("SELECT tq.status('$id') #>> '{runDetails,-1,error,message}'"), qr/has 140000 bytes: the system takes \d+ in an argument/, '... which its error says');
+is(state($short), 'completed completed', '... and keeps back no other task');
 
 # ---- credentials ----
 
 my $secret = command('secret', <<"SH");
-stat -c %a "\$TQ_CREDENTIALS_FILE" >$folder/mode
+stat -L -c %a "\$TQ_CREDENTIALS_FILE" >$folder/mode
 cat "\$TQ_CREDENTIALS_FILE" >$folder/credentials
 echo "\$TQ_CREDENTIALS_FILE" >$folder/where
 echo progress 1 2 >&3
+[ ! -e $folder/hold ] || { echo >$folder/held; sleep 60; }
 SH
 sql("ALTER DATABASE postgres SET tq.credentials = 'on'");
 $id = task('t/secret', '{}');
@@ -52,6 +60,14 @@ is(state($id), 'completed completed', 'a run with credentials is reported with t
 is(slurp(file('mode')), "600\n", 'only the user can read the file of credentials');
 is(row(q{SELECT '} . slurp(file('credentials')) . q{'::jsonb ? 'certificate'}), 't', 'it has the credentials of the run');
 ok(!-e slurp(file('where')) =~ s/\n//r, 'it is removed');
+spew(file('hold'), '');
+$id = task('t/secret', '{}');
+my $held = begin('-q', 't/secret', $secret);
+wait_for { -e file('held') } 'the command';
+ok(-e slurp(file('where')) =~ s/\n//r, 'it is there while the command runs');
+end_of($held, 'KILL');
+ok(!-e slurp(file('where')) =~ s/\n//r, '... and not when the worker is killed');
+sql("SELECT tq.cancel_task('$id')");
 sql('ALTER DATABASE postgres RESET tq.credentials');
 
 # ---- exit statuses ----
