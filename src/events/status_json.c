@@ -264,9 +264,9 @@ tq_metadata_json(const char *name)
 	JsonbParseState *state = tq_json_begin();
 
 	tq_json_add_text(&state, "name", name);
-	tq_json_add_text(&state, "description", "");
 	tq_json_add_text(&state, "owner", "tq");
 	tq_json_add_text(&state, "source", "https://localhost/");
+	tq_json_add_text(&state, "description", "");
 	return tq_json_end(&state);
 }
 
@@ -300,7 +300,7 @@ with_keys(Jsonb *policy, const TqTaskDefinition *definition)
 
 /*
  * Returns the definition with every default filled in (doc/spec/taskcluster.md
- * 1.2); the policy is as it was given.
+ * 1.2), in the order of jsonb; the policy is as it was given.
  */
 Jsonb *
 tq_definition_json(const TqTaskDefinition *definition)
@@ -310,35 +310,39 @@ tq_definition_json(const TqTaskDefinition *definition)
 	Jsonb *policy = tq_policy_own(definition->given_policy != NULL
 									  ? definition->given_policy
 									  : tq_policy_json(task->policy));
+	const char *slash = strchr(named->queue_name, '/');
 	JsonbParseState *state = tq_json_begin();
 
-	status_json_add_queue(&state, named->queue_name);
-	tq_json_add_text(&state, "schedulerId", named->scheduler_id);
-	tq_json_add_text(&state, "projectId", named->project_id);
-	tq_json_add_slug(&state, "taskGroupId", &named->group_slug);
-	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
-	tq_json_add_time(&state, "deadline", task->defined_deadline);
-	tq_json_add_time(&state, "expires", task->expires);
-	tq_json_add_slugs(&state, "dependencies", definition->dependencies,
-					  definition->ndependencies);
-	tq_json_add_text(&state, "requires",
-					 task->all_resolved ? "all-resolved" : "all-completed");
+	tq_json_add_object(&state, "tags", definition->tags);
+	if (task->delay != 0 || has_delay(policy))
+		tq_json_add_seconds(&state, "delay",
+							task->delay < 0 ? -task->delay : task->delay);
+	tq_json_add_object(&state, "extra", definition->extra);
+	if (policy != NULL)
+		tq_json_add_object(&state, "policy", with_keys(policy, definition));
 	tq_json_add_texts(&state, "routes", definition->routes);
-	tq_json_add_int(&state, "retries", task->retries);
-	tq_json_add_time(&state, "created", task->created);
 	tq_json_add_texts(&state, "scopes", definition->scopes);
+	tq_json_add_time(&state, "created", task->created);
+	tq_json_add_time(&state, "expires", task->expires);
 	tq_json_add_object(&state, "payload", definition->payload);
+	tq_json_add_int(&state, "retries", task->retries);
+	tq_json_add_time(&state, "deadline", task->defined_deadline);
 	tq_json_add_object(&state, "metadata",
 					   definition->metadata != NULL
 						   ? definition->metadata
 						   : tq_metadata_json(named->queue_name));
-	tq_json_add_object(&state, "tags", definition->tags);
-	tq_json_add_object(&state, "extra", definition->extra);
-	if (policy != NULL)
-		tq_json_add_object(&state, "policy", with_keys(policy, definition));
-	if (task->delay != 0 || has_delay(policy))
-		tq_json_add_seconds(&state, "delay",
-							task->delay < 0 ? -task->delay : task->delay);
+	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
+	tq_json_add_text(&state, "requires",
+					 task->all_resolved ? "all-resolved" : "all-completed");
+	tq_json_add_text(&state, "projectId", named->project_id);
+	tq_json_add_text(&state, "workerType", slash + 1);
+	tq_json_add_text(&state, "schedulerId", named->scheduler_id);
+	tq_json_add_slug(&state, "taskGroupId", &named->group_slug);
+	tq_json_add_text(&state, "taskQueueId", named->queue_name);
+	tq_json_add_slugs(&state, "dependencies", definition->dependencies,
+					  definition->ndependencies);
+	tq_json_add_text(&state, "provisionerId",
+					 pnstrdup(named->queue_name, slash - named->queue_name));
 	return tq_json_end(&state);
 }
 

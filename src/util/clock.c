@@ -9,11 +9,13 @@
  */
 #include "postgres.h"
 
+#include "utils/builtins.h"
 #include "utils/datetime.h"
 
 #include "util.h"
 
 #define USECS_PER_MS INT64CONST(1000)
+#define TIME_SIZE 32   /* of a time as text, years to 294276 */
 #define SPAN_BYTES 256 /* limit of interval_in() for its text */
 
 int64 tq_clock_offset = 0; /* us; guc.c sets it */
@@ -324,13 +326,29 @@ tq_clock_parse(const char *text, size_t len, TimestampTz *t)
 char *
 tq_clock_text(TimestampTz t)
 {
+	static const char ends[] = "--T::.Z";
+	static const int widths[] = {4, 2, 2, 2, 2, 2, 3};
 	struct pg_tm tm;
 	fsec_t fsec;
+	char *text = palloc(TIME_SIZE);
+	char *at = text;
 
 	if (TIMESTAMP_NOT_FINITE(t) ||
-		timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
+		timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0 || tm.tm_year < 0)
 		return pstrdup(timestamptz_to_str(t));
-	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year,
-					tm.tm_mon, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-					(int) (fsec / USECS_PER_MS));
+	for (int i = 0; i < lengthof(widths); i++)
+	{
+		const int parts[] = {tm.tm_year,
+							 tm.tm_mon,
+							 tm.tm_mday,
+							 tm.tm_hour,
+							 tm.tm_min,
+							 tm.tm_sec,
+							 (int) (fsec / USECS_PER_MS)};
+
+		at = pg_ultostr_zeropad(at, parts[i], widths[i]);
+		*at++ = ends[i];
+	}
+	*at = '\0';
+	return text;
 }
