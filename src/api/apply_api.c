@@ -63,7 +63,7 @@ read_arguments(ApplyCall *call)
 	if (PG_ARGISNULL(ARG_DRY_RUN))
 		tq_error_null("dry_run");
 	call->is_dry = PG_GETARG_BOOL(ARG_DRY_RUN);
-	call->max = PG_ARGISNULL(ARG_MAX) ? PG_INT32_MAX
+	call->max = PG_ARGISNULL(ARG_MAX) ? PG_INT64_MAX
 									  : PG_GETARG_INT64(ARG_MAX);
 	if (call->max < 1)
 		ereport(ERROR,
@@ -84,12 +84,14 @@ show(ApplyCall *call, int tried)
 		STATE_RUNNING,
 		psprintf("CALL tq.apply: %s, %d of %d tasks tried, " INT64_FORMAT
 				 " done",
-				 call->action, tried, call->apply.found.n, call->apply.done));
+				 call->action, tried, call->apply.found.ids.n,
+				 call->apply.done));
 	if (now < call->next_progress)
 		return;
 	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
 	ereport(NOTICE,
-			(errmsg("%d of %d tasks were tried", tried, call->apply.found.n),
+			(errmsg("%d of %d tasks were tried", tried,
+					call->apply.found.ids.n),
 			 errdetail(INT64_FORMAT " of them are done.", call->apply.done)));
 }
 
@@ -170,8 +172,8 @@ make_batches(ApplyCall *call, int64 *tasks, int n, MemoryContext memory)
 		MemoryContextSwitchTo(outer);
 		MemoryContextReset(memory);
 		SPI_commit();
-		show(call,
-			 call->apply.is_again ? call->apply.found.n : Min(i + size, n));
+		show(call, call->apply.is_again ? call->apply.found.ids.n
+										: Min(i + size, n));
 	}
 }
 
@@ -193,9 +195,9 @@ apply_run(ApplyCall *call)
 	PopActiveSnapshot();
 	SPI_commit();
 	call->next_progress = tq_clock_add_ms(tq_clock_now(), PROGRESS_MS);
-	make_batches(call, call->apply.found.ids, call->apply.found.n, batch);
+	make_batches(call, apply->found.ids.ids, apply->found.ids.n, batch);
 	apply->is_again = true;
-	make_batches(call, apply->locked, apply->nlocked, batch);
+	make_batches(call, apply->locked.ids, apply->locked.n, batch);
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 }
@@ -221,7 +223,7 @@ answer(ApplyCall *call)
 
 	if (get_call_result_type(call->fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	values[0] = Int64GetDatum(call->is_dry ? call->apply.found.n
+	values[0] = Int64GetDatum(call->is_dry ? call->apply.found.ids.n
 										   : call->apply.done);
 	values[1] = JsonbPGetDatum(refusals(&call->apply));
 	values[2] = PointerGetDatum(call->counts);
@@ -245,7 +247,8 @@ tq_apply(PG_FUNCTION_ARGS)
 
 	call.apply.memory = AllocSetContextCreate(CurrentMemoryContext, "tq apply",
 											  ALLOCSET_DEFAULT_SIZES);
-	call.apply.found.memory = call.apply.memory;
+	call.apply.found.ids.memory = call.apply.memory;
+	call.apply.locked.memory = call.apply.memory;
 	read_arguments(&call);
 	if (call.is_dry)
 		find(&call);

@@ -98,20 +98,8 @@ try_again(TqApply *apply, const int64 *tasks, int n)
 {
 	if (apply->is_again)
 		refuse(apply, "another session has it, or a dependent, locked", n);
-	if (apply->is_again || n == 0)
-		return;
-	if (apply->nlocked + n > apply->room)
-	{
-		Size size;
-
-		apply->room = 2 * apply->room + n;
-		size = sizeof(int64) * apply->room;
-		apply->locked = apply->locked == NULL
-							? MemoryContextAllocHuge(apply->memory, size)
-							: repalloc_huge(apply->locked, size);
-	}
-	memcpy(apply->locked + apply->nlocked, tasks, sizeof(int64) * n);
-	apply->nlocked += n;
+	else
+		tq_ids_add(&apply->locked, tasks, n);
 }
 
 /* Returns a message with <id> in the place of the id of the task. */

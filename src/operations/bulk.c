@@ -53,7 +53,7 @@ bulk_is_wanted(const TqBulk *bulk, int list)
 void
 tq_bulk_begin(TqBulk *bulk)
 {
-	bulk->memory = CurrentMemoryContext;
+	bulk->locked.memory = CurrentMemoryContext;
 	bulk->list = LIST_UNSCHEDULED;
 	for (int i = LIST_PENDING; i < LIST_RUNNING; i++)
 		bulk->after[i] = PG_INT64_MIN;
@@ -94,23 +94,7 @@ bulk_apply(TqBulk *bulk, int64 *tasks, int n, TimestampTz now)
 	if (bulk->is_again)
 		bulk->skipped += locked.nothers;
 	else
-	{
-		/* Keep the tasks that were locked, to be tried again. */
-		if (bulk->nlocked + locked.nothers > bulk->room)
-		{
-			Size size;
-
-			bulk->room = 2 * bulk->room + locked.nothers;
-			size = sizeof(int64) * bulk->room;
-			bulk->locked = bulk->locked == NULL
-							   ? MemoryContextAllocHuge(bulk->memory, size)
-							   : repalloc_huge(bulk->locked, size);
-		}
-		if (locked.nothers > 0)
-			memcpy(bulk->locked + bulk->nlocked, locked.others,
-				   sizeof(int64) * locked.nothers);
-		bulk->nlocked += locked.nothers;
-	}
+		tq_ids_add(&bulk->locked, locked.others, locked.nothers);
 }
 
 /*
@@ -169,17 +153,17 @@ tq_bulk_next(TqBulk *bulk, TimestampTz now)
 		next_list(bulk);
 	if (bulk->is_again)
 	{
-		int n = (int) Min(Min(bulk->nlocked - bulk->tried, tq_expire_batch),
+		int n = (int) Min(Min(bulk->locked.n - bulk->tried, tq_expire_batch),
 						  bulk->max - bulk->done);
 
 		/* Try some of the tasks again that were locked. */
-		bulk_apply(bulk, bulk->locked + bulk->tried, n, now);
+		bulk_apply(bulk, bulk->locked.ids + bulk->tried, n, now);
 		bulk->tried += n;
 	}
 	else
 		apply_page(bulk, now);
 	return bulk->done < bulk->max &&
-		   (!bulk->is_again || bulk->tried < bulk->nlocked);
+		   (!bulk->is_again || bulk->tried < bulk->locked.n);
 }
 
 /* ---- cancel ---- */

@@ -89,11 +89,8 @@ typedef struct TqBulk
 	int64 after[TQ_BULK_LISTS];
 	bool has_found; /* a wanted task, since the first list */
 	bool is_again;  /* the tasks that were locked are tried again */
-	MemoryContext memory;
-	int64 *locked; /* tasks that were locked */
-	int64 nlocked;
-	int64 room;
-	int64 tried; /* of these */
+	TqIds locked;   /* tasks that were locked */
+	int tried;      /* of these */
 } TqBulk;
 
 extern void tq_bulk_begin(TqBulk *bulk);
@@ -142,9 +139,7 @@ typedef struct TqApply
 	MemoryContext memory;
 	bool is_again; /* tasks are tried that were locked */
 	int64 done;
-	int64 *locked; /* tasks to be tried again */
-	int nlocked;
-	int room;
+	TqIds locked; /* tasks to be tried again */
 	TqRefusal refused[TQ_APPLY_REASONS];
 	int nrefused;
 } TqApply;

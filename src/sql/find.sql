@@ -628,27 +628,31 @@ COMMENT ON FUNCTION tq.failure_groups(jsonb, text, int, interval) IS
 -- What api/apply_api.c asks: the tasks that a filter finds, once, by one snapshot; and in
 -- each batch, when they are locked, which of them it finds still.
 
-CREATE FUNCTION tq_internal.apply_find(filter jsonb, max bigint, OUT ids bigint[], OUT states int[], OUT queues int[], OUT is_fixed bool) LANGUAGE plpgsql STABLE AS $$
+-- A list is read by one chunk, because each chunk gets a copy of it.
+CREATE FUNCTION tq_internal.apply_find(filter jsonb, max bigint) RETURNS TABLE (ids bigint[], states int[], queues int[], is_fixed bool) LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	f tq_internal.task_filter := tq_internal.arg_filter(filter);
 	l record := tq_internal.find_list(f, 1000001);	-- longer than those of find_tasks(): it is read once
+	size int := greatest(coalesce(cardinality(l.list), 16384), 1);
 	before bigint := tq_internal.find_start(f);
-	found bigint[] := '{}';
-	chunk record;
+	found bigint := 0;
 BEGIN
-	LOOP
-		chunk := tq_internal.find_chunk(l.f, l.list, before, 16384, NULL);
-		found := found || chunk.ids;
-		before := chunk.next;
-		EXIT WHEN before IS NULL OR cardinality(found) >= max;
-	END LOOP;
-	ids := ARRAY(SELECT i FROM unnest(found[:least(max, 2147483647)::int]) AS i ORDER BY i);
 	states := f.states;
 	queues := CASE WHEN f.queues IS NOT NULL THEN ARRAY(SELECT q FROM unnest(f.queues) AS q ORDER BY q) END;
 	is_fixed := NOT f.needs_details AND f.priorities IS NULL AND f.payload IS NULL AND f.required IS NULL AND f.kinds IS NULL;
+	LOOP
+		SELECT coalesce(c.ids[:least(max - found, size)::int], '{}'), c.next INTO ids, before FROM tq_internal.find_chunk(l.f, l.list, before, size, NULL) AS c;
+		found := found + cardinality(ids);
+		IF found > 10000000 THEN
+			RAISE EXCEPTION 'the filter finds too many tasks'
+				USING ERRCODE = 'TQ400', DETAIL = 'It finds more than 10000000.', HINT = 'Give a max of so many, and make the call again for the others.';
+		END IF;
+		RETURN NEXT;
+		EXIT WHEN before IS NULL OR found >= max;
+	END LOOP;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest, by id; states and queues of the filter, NULL: any; is_fixed: nothing else that it asks about may change';
+COMMENT ON FUNCTION tq_internal.apply_find(jsonb, bigint) IS 'up to so many tasks that a filter finds, the newest first, in parts; states and queues of the filter, NULL: any; is_fixed: nothing else that it asks about may change';
 
 CREATE FUNCTION tq_internal.apply_still(filter jsonb, ids bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN

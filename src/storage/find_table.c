@@ -29,41 +29,52 @@ static TqStatement read_how = TQ_BODY_STATEMENT(
 	" FROM tq_internal.apply_how($1, $2) AS h",
 	TEXTOID, JSONBOID);
 
-/* Copies an array of numbers of that size into this memory; NULL: no array. */
+/* Returns an array of numbers, which are not copied; NULL: no array. */
 static void *
-copy_array(MemoryContext memory, TupleTableSlot *slot, int column, Size size,
-		   int *n)
+read_array(TupleTableSlot *slot, int column, int *n)
 {
 	bool isnull;
 	Datum value = slot_getattr(slot, column, &isnull);
 	ArrayType *array;
-	void *copy;
 
 	*n = 0;
 	if (isnull)
 		return NULL;
 	array = DatumGetArrayTypeP(value);
 	*n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	copy = MemoryContextAllocHuge(memory, size * Max(*n, 1));
-	if (*n > 0)
-		memcpy(copy, ARR_DATA_PTR(array), size * *n);
-	return copy;
+	return ARR_DATA_PTR(array);
 }
 
+/* Reads what a row has of the filter. */
 static void
-read_found(TupleTableSlot *slot, void *row)
+read_filter(TupleTableSlot *slot, TqFound *found)
 {
-	TqFound *found = row;
 	int n;
-	int32 *states = copy_array(found->memory, slot, 2, sizeof(int32), &n);
+	int32 *states = read_array(slot, 2, &n);
+	int32 *queues;
 	bool isnull;
 
 	for (int i = 0; i < (states == NULL ? TQ_STATES : n); i++)
 		found->of[states == NULL ? i : states[i]] = true;
-	found->ids = copy_array(found->memory, slot, 1, sizeof(int64), &found->n);
-	found->queues = copy_array(found->memory, slot, 3, sizeof(int32),
-							   &found->nqueues);
+	queues = read_array(slot, 3, &n);
+	if (queues != NULL)
+	{
+		Size size = sizeof(int32) * n;
+
+		found->queues = MemoryContextAlloc(found->ids.memory, Max(size, 1));
+		found->nqueues = n;
+		memcpy(found->queues, queues, size);
+	}
 	found->is_fixed = DatumGetBool(slot_getattr(slot, 4, &isnull));
+}
+
+static void
+read_part(TupleTableSlot *slot, TqFound *found)
+{
+	int n;
+	int64 *ids = read_array(slot, 1, &n);
+
+	tq_ids_add(&found->ids, ids, n);
 }
 
 static void
@@ -75,16 +86,42 @@ read_counts(TupleTableSlot *slot, void *row)
 		DatumGetJsonbP(slot_getattr(slot, 1, &isnull)));
 }
 
+/* Turns the order of ids round. */
+static void
+reverse(TqIds *ids)
+{
+	for (int i = 0, j = ids->n - 1; i < j; i++, j--)
+	{
+		int64 id = ids->ids[i];
+
+		ids->ids[i] = ids->ids[j];
+		ids->ids[j] = id;
+	}
+}
+
 /*
  * Finds the tasks of a filter, up to max, by one snapshot; the ids are in
- * found->memory, in their order.  Raises TQ400 for a filter that is not valid.
+ * found->ids, in their order.  Raises TQ400 for a filter that is not valid.
  */
 void
 tq_find_all(Jsonb *filter, int64 max, TqFound *found)
 {
-	(void) tq_spi_read(&find_all,
-					   TQ_VALUES(JsonbPGetDatum(filter), Int64GetDatum(max)),
-					   read_found, found);
+	uint64 n = tq_spi_run(&find_all,
+						  TQ_VALUES(JsonbPGetDatum(filter),
+									Int64GetDatum(max)),
+						  NULL);
+	TupleTableSlot *slot = tq_spi_slot();
+
+	for (uint64 i = 0; i < n; i++)
+	{
+		tq_spi_store(slot, i);
+		if (i == 0)
+			read_filter(slot, found);
+		read_part(slot, found);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	tq_spi_free_result();
+	reverse(&found->ids);
 }
 
 /* Returns how many of these tasks are in each queue and state; it outlives the call. */
@@ -94,7 +131,7 @@ tq_find_counts(const TqFound *found)
 	Jsonb *counts = NULL;
 
 	(void) tq_spi_read(&count_found,
-					   TQ_VALUES(tq_array_int64(found->ids, found->n)),
+					   TQ_VALUES(tq_array_int64(found->ids.ids, found->ids.n)),
 					   read_counts, &counts);
 	return counts;
 }

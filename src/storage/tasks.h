@@ -559,6 +559,17 @@ extern TimestampTz tq_timer_next_due(TimestampTz now,
 									 TqScanPositions *positions);
 extern int tq_compare_ids(const void *a, const void *b);
 
+/* A growing list of ids, in this memory. */
+typedef struct TqIds
+{
+	MemoryContext memory;
+	int64 *ids; /* NULL: none yet */
+	int n;
+	int room;
+} TqIds;
+
+extern void tq_ids_add(TqIds *ids, const int64 *more, int n);
+
 extern bool tq_delayed_take_one(int64 task, TqPending *row);
 
 typedef struct TqPostponed
@@ -848,9 +859,7 @@ extern void tq_unique_keys_release(const int64 *tasks, int n);
 
 typedef struct TqFound
 {
-	MemoryContext memory; /* of the arrays */
-	int64 *ids;           /* in their order */
-	int n;
+	TqIds ids;          /* in their order; the queues are in their memory */
 	bool of[TQ_STATES]; /* whether the filter finds tasks in that state */
 	int32 *queues;      /* that it has, in their order; NULL: all */
 	int nqueues;

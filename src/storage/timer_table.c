@@ -285,30 +285,38 @@ tq_compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A growing list of task ids. */
-typedef struct Ids
+/* Adds these to the ids. */
+void
+tq_ids_add(TqIds *ids, const int64 *more, int n)
 {
-	int64 *ids;
-	int n;
-	int room;
-} Ids;
+	if (n == 0)
+		return;
+	if (ids->n + n > ids->room)
+	{
+		Size size;
+
+		ids->room = 2 * ids->room + n;
+		size = sizeof(int64) * ids->room;
+		ids->ids = ids->ids == NULL ? MemoryContextAllocHuge(ids->memory, size)
+									: repalloc_huge(ids->ids, size);
+	}
+	memcpy(ids->ids + ids->n, more, sizeof(int64) * n);
+	ids->n += n;
+}
 
 static void
-add_tasks(Ids *ids, TupleTableSlot *slot, int column)
+add_tasks(TqIds *ids, TupleTableSlot *slot, int column)
 {
 	bool isnull;
 	ArrayType *array = DatumGetArrayTypeP(slot_getattr(slot, column, &isnull));
-	int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
-	while (ids->n + more > ids->room)
-		ids->ids = repalloc(ids->ids, sizeof(int64) * (ids->room *= 2));
-	memcpy(ids->ids + ids->n, ARR_DATA_PTR(array), sizeof(int64) * more);
-	ids->n += more;
+	tq_ids_add(ids, (int64 *) ARR_DATA_PTR(array),
+			   ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)));
 }
 
 /* Sorts ids and removes duplicates. */
 static void
-timer_sort_ids(Ids *ids)
+timer_sort_ids(TqIds *ids)
 {
 	int n = 0;
 
@@ -337,7 +345,8 @@ begin_taking(TimerWalk *walk, Source *source, TqDue *due)
 static void
 timer_take(Source *source, TimestampTz now, int max, TqDue *due)
 {
-	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
+	TqIds ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS),
+				 .room = TAKE_TASKS};
 	TimerWalk walk;
 
 	begin_taking(&walk, source, due);
@@ -368,7 +377,8 @@ tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 int64 *
 tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n)
 {
-	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
+	TqIds ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS),
+				 .room = TAKE_TASKS};
 	TqDue due = {.position = TQ_SCAN_BEGIN};
 	TimerWalk walk;
 

@@ -78,6 +78,16 @@ SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '1{"task \"<id>\" does n
 CALL tq.apply('{"queue": "ap/l"}', 'delete') \gset
 SELECT is(:'tasks' || :'refused' || pg_temp.of('ap/l'), '2{}'::text, '17.3 delete');
 
+-- At most 10,000,000 tasks: here three.
+SELECT pg_temp.add('ap/many', 'n1', 'n2', 'n3', 'n4', 'n5') \g /dev/null
+SELECT pg_get_functiondef('tq_internal.apply_find'::regproc) AS apply_find \gset
+SELECT replace(:'apply_find', '10000000', '3') \gexec
+SELECT is(pg_temp.call_as('none', $$CALL tq.apply('{"queue": "ap/many"}', 'cancel', dry_run => true)$$), 'TQ400 It finds more than 3.', '17.3.2 a filter that finds too many');
+SELECT is(pg_temp.call_as('none', $$CALL tq.apply('{"queue": "ap/many"}', 'cancel', dry_run => true, max => 4)$$), 'TQ400 It finds more than 3.', '17.3.2 and a max that is too large');
+CALL tq.apply('{"queue": "ap/many"}', 'cancel', max => 3) \gset
+SELECT is(:'tasks' || ' ' || pg_temp.of('ap/many'), '3 p n1, p n2, e n3, e n4, e n5'::text, '17.3.2 the newest of them');
+:apply_find \g
+
 -- What expires now is read by messages still, as at any expiry; what is deleted or purged is not.
 SELECT tq.subscribe('ap', 'task-completed', '#'), pg_temp.add('ap/m', 'm1', 'm2', 'm3') \g /dev/null
 SELECT count(tq.report_completed(c.task_id, c.run_id)) FROM tq.claim_work('ap/m', 'wg', 'w1', 3) AS c \g /dev/null
