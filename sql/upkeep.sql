@@ -92,7 +92,7 @@ DO $$ BEGIN
 END $$;
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq_internal.%I', relname), false, true, '')))[1]::text AS rows
-FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker', 'queue_history', 'task_name_history') AND relname !~ '^(message_|tick_|log_segment$)' ORDER BY 1;
+FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker', 'queue_history', 'task_name_history', 'task_name_pass') AND relname !~ '^(message_|tick_|log_segment$)' ORDER BY 1;
 RESET tq.clock_offset;
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none

@@ -7,11 +7,11 @@
  * The table has what happened in each step, so its writer needs what the
  * counters were at the end of the step before.  The process that writes keeps
  * that: the maintenance worker, which is the only one of its database.  It adopts
- * what it has read only when the transaction that has read it has committed, so
- * that a step that fails is not missing, but part of the next one.
+ * what it has read only when the (sub)transaction that has read it has committed,
+ * so that a step that fails is not missing, but part of the next one.
  *
- * Counters are less than before when they were reset, or when the queue has
- * lost its entry and got another one; they count from zero then.  The first call
+ * Counters that are less than before were reset, and those of a queue that has
+ * lost its entry and got another one began with that; they count from zero then.  The first call
  * of a process, and one that comes more than GAP_MS after the last, only looks:
  * nothing says when what it finds has happened.
  *
@@ -188,6 +188,7 @@ tq_histogram_part(PG_FUNCTION_ARGS)
 typedef struct Seen
 {
 	int32 queue;
+	uint32 entry;    /* the one that was read last */
 	bool has_gauges; /* they were exact */
 	bool is_there;   /* when the counters were read last */
 	int64 before[TQ_QUEUE_COUNTERS];
@@ -273,7 +274,10 @@ see(const TqQueueCounts *counts, bool is_first, bool is_exact, bool is_reset)
 	{
 		memset(before, 0, sizeof(queue->before));
 		queue->has_gauges = is_exact;
+		queue->entry = counts->entry;
 	}
+	is_reset |= queue->entry != counts->entry;
+	queue->entry = counts->entry;
 	if (is_first)
 		memcpy(before, counts->counters, sizeof(queue->before));
 	else if (is_exact && !queue->has_gauges)
@@ -379,7 +383,7 @@ tq_history_changes(PG_FUNCTION_ARGS)
 		if (!has_changed(queue, is_exact))
 			continue;
 		put_changes((ReturnSetInfo *) fcinfo->resultinfo, queue, is_exact);
-		seen.writer = GetTopTransactionId();
+		seen.writer = GetCurrentTransactionId();
 	}
 	seen.since = since;
 	tq_call_end();

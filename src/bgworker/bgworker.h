@@ -58,10 +58,11 @@ typedef enum TqStep
 	TQ_STEP_EXPIRE,
 	TQ_STEP_SWEEP,
 	TQ_STEP_RETAIN,
-	TQ_STEP_HISTORY /* of the maintenance worker alone */
+	TQ_STEP_HISTORY, /* of the maintenance worker alone */
+	TQ_STEP_NAMES    /* the same */
 } TqStep;
 
-#define TQ_STEPS 17
+#define TQ_STEPS 18
 
 extern const char *tq_step_name(TqStep step);
 

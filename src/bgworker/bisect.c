@@ -48,6 +48,7 @@ static const char *const names[] = {
 	[TQ_STEP_SWEEP] = "sweep",
 	[TQ_STEP_RETAIN] = "retain",
 	[TQ_STEP_HISTORY] = "history",
+	[TQ_STEP_NAMES] = "names",
 };
 
 StaticAssertDecl(lengthof(names) == TQ_STEPS, "a name for each step");

@@ -838,8 +838,8 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 	else if (step == TQ_STEP_SWEEP)
 		batch->tasks = tq_sweep_batch(bisect, position, now, &batch->more);
-	else if (step == TQ_STEP_HISTORY)
-		batch->tasks = tq_history_write();
+	else if (step == TQ_STEP_HISTORY || step == TQ_STEP_NAMES)
+		batch->tasks = tq_history_write(step == TQ_STEP_NAMES);
 	else
 	{
 		set_times_back(now);

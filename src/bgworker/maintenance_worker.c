@@ -604,17 +604,20 @@ take_steps(TimestampTz began)
 /* When the next ten seconds end, of which step "history" writes. */
 static TimestampTz history_due = TQ_LONG_AGO;
 
-/* Runs step "history" if it is time. */
+/* Runs steps "history" and "names" if it is time; neither fails the other. */
 static Outcome
 write_history(TimestampTz began)
 {
-	MaintenanceWorkerStepWork work = {.step = TQ_STEP_HISTORY};
+	MaintenanceWorkerStepWork history = {.step = TQ_STEP_HISTORY};
+	MaintenanceWorkerStepWork by_names = {.step = TQ_STEP_NAMES};
 	Outcome outcome;
 
 	if (began < history_due &&
 		history_due <= tq_clock_add_ms(began, HISTORY_MS))
 		return DONE;
-	outcome = take_batch(&work);
+	outcome = take_batch(&history);
+	if (outcome == DONE || outcome == FAILED)
+		outcome = take_batch(&by_names);
 	history_due = (began / (HISTORY_MS * INT64CONST(1000)) + 1) * HISTORY_MS *
 				  1000;
 	return outcome == FAILED ? DONE : outcome;

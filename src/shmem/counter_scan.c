@@ -438,6 +438,7 @@ counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 	counts->queue = (int32) queue->key.id;
 	counts->has_gauges = queue->gauges.state == TQ_GAUGES_EXACT;
 	counts->looked = pg_atomic_read_u32(&queue->looked);
+	counts->entry = queue->entry;
 	counts->oldest = (TimestampTz) pg_atomic_read_u64(&queue->oldest);
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);

@@ -327,6 +327,7 @@ tq_count_enter_queue(const TqCountKey *key)
 	if (queue == NULL || found)
 		return queue;
 	queue->gauges = (TqCountGauges){.state = TQ_GAUGES_EXACT};
+	queue->entry = ++tq_count_shared->entries;
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		pg_atomic_init_u64(&queue->counters[i], 0);
 	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)

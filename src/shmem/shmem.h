@@ -98,7 +98,7 @@ extern TimestampTz tq_maintenance_slot_cycle_end(TimestampTz due,
 
 /* What a maintenance worker has done. */
 
-#define TQ_STATS_STEPS 17
+#define TQ_STATS_STEPS 18
 #define TQ_STATS_CYCLES TQ_STATS_STEPS /* in place of a step */
 #define TQ_STATS_ERROR 256             /* bytes kept of an error message */
 
@@ -568,6 +568,7 @@ typedef struct TqCountQueue
 	pg_atomic_uint64 oldest;   /* since when a run has been pending; 0: none */
 	pg_atomic_uint64 logged;   /* ms: the last line about a failure; 0: none */
 	pg_atomic_uint32 left_out; /* failures without a line since then */
+	uint32 entry;              /* its number: its totals began with it */
 	TqCountPeriod periods[TQ_COUNT_PERIODS];
 } TqCountQueue;
 
@@ -582,6 +583,7 @@ typedef struct TqCountGroup
 typedef struct TqCountShared
 {
 	LWLock *lock;
+	uint32 entries; /* of queues, made since the start of the server */
 	TqCountDatabase databases[TQ_COUNT_DATABASES];
 } TqCountShared;
 
@@ -684,10 +686,11 @@ extern bool tq_count_build_end(void);
 typedef struct TqQueueCounts
 {
 	int32 queue;
-	bool has_gauges;    /* those are exact */
-	bool is_full;       /* others: they are of queues without counters */
-	uint32 looked;      /* as in TqCountQueue */
-	TimestampTz oldest; /* the same */
+	bool has_gauges; /* those are exact */
+	bool is_full;    /* others: they are of queues without counters */
+	uint32 looked;   /* as in TqCountQueue */
+	uint32 entry;
+	TimestampTz oldest;
 	int64 counters[TQ_QUEUE_COUNTERS];
 	int64 last_minute[TQ_RATES];
 } TqQueueCounts;

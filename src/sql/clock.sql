@@ -93,6 +93,7 @@ BEGIN
 		WHERE a.ctid IN (SELECT x.ctid FROM tq_internal.activation x WHERE greatest(x.since, x.swept) > late FOR UPDATE SKIP LOCKED);
 	DELETE FROM tq_internal.queue_history h WHERE h.seconds IN (10, 60, 3600) AND h.at > now;	-- of times that are still to come
 	DELETE FROM tq_internal.task_name_history h WHERE h.day > now;
+	UPDATE tq_internal.task_name_pass SET seen = least(seen, now), next_seen = least(next_seen, now) WHERE greatest(seen, next_seen) > late;
 	RETURN true;
 END
 $$;

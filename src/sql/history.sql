@@ -79,6 +79,15 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.sum_history(int, int, timestamptz) IS 'sums the history of queues up to larger steps, of those that have ended; returns how many rows';
 
+-- A worker that comes twice in ten seconds leaves what has happened in between to the
+-- next ones: the minute that has ended may be summed up already.
+CREATE FUNCTION tq_internal.history_is_written(began timestamptz) RETURNS bool LANGUAGE sql STABLE AS $$
+	SELECT EXISTS (SELECT FROM tq_internal.queue_history h WHERE h.seconds = 10 AND h.at = began)
+		OR EXISTS (SELECT FROM tq_internal.queue_history h WHERE h.seconds = 60 AND h.at = date_bin('1 min', began, 'epoch'))
+		OR EXISTS (SELECT FROM tq_internal.queue_history h WHERE h.seconds = 3600 AND h.at = date_bin('1 hour', began, 'epoch'))
+$$;
+COMMENT ON FUNCTION tq_internal.history_is_written(timestamptz) IS 'whether the step of ten seconds that began then, or what it is summed up to, is written';
+
 CREATE FUNCTION tq_internal.write_history() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	ended timestamptz := date_bin('10 s', tq_internal.clock_now(), 'epoch');
@@ -87,7 +96,7 @@ DECLARE
 	written bigint := 0;
 	size int;
 BEGIN
-	IF is_kept THEN
+	IF is_kept AND NOT tq_internal.history_is_written(ended - interval '10 s') THEN
 		INSERT INTO tq_internal.queue_history SELECT 10, ended - interval '10 s', c.* FROM tq_internal.history_changes() c ON CONFLICT DO NOTHING;
 		GET DIAGNOSTICS written = ROW_COUNT;
 	END IF;
@@ -107,29 +116,49 @@ COMMENT ON FUNCTION tq_internal.write_history() IS 'writes what has happened in 
 
 -- ---- by the names of tasks ----
 --
--- Counters by name would make each end of a run dearer.  So maintenance looks for the
--- runs that have ended: a pass over the table of runs, a part of it in each step, counts
--- those that ended between the beginnings of the pass before and of this one, each once,
--- because what has ended stays where it is.  A transaction that is open when a pass
--- begins may have ended runs that it does not see; so the time ends before
--- it began, unless that was an hour ago.
+-- Counters by name would make each end of a run dearer.  So step "names" of maintenance
+-- looks for the runs that have ended: a pass over the table of runs, a part of it in each
+-- step, counts what transactions since the pass before have ended, each run once,
+-- because what has ended stays where it is.  A pass counts up to the oldest transaction
+-- that is open or prepared when it begins; what that one and later ones end is left to the
+-- next pass.  How far a pass has come is written together with what it has counted.
 
-CREATE FUNCTION tq_internal.names_upto() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+-- Begins a pass if one is over, and if the history shows that runs have ended since; a step
+-- of ten seconds may have begun twenty before it is written.
+CREATE FUNCTION tq_internal.begin_names(pass tq_internal.task_name_pass) RETURNS tq_internal.task_name_pass LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	open interval := (SELECT clock_timestamp() - min(a.xact_start) FROM pg_catalog.pg_stat_activity a
-		WHERE a.datname = current_database() AND a.backend_xid IS NOT NULL AND a.pid <> pg_backend_pid());
+	now CONSTANT timestamptz := tq_internal.clock_now();
+	snapshot CONSTANT pg_snapshot := pg_current_snapshot();
+	upto CONSTANT xid8 := pg_snapshot_xmin(snapshot);
 BEGIN
-	RETURN tq_internal.clock_now() - interval '1 s' - least(greatest(open, '0'), '1 hour');
+	IF pass.since IS NULL THEN
+		pass := ROW ('0', '0', NULL, now - interval '1 hour', '0', now - interval '1 hour');
+	END IF;
+	IF pass.block IS NOT NULL OR upto <= pass.upto
+		OR NOT (pass.upto < pass.next AND pass.seen < now - tq_internal.history_kept(10))
+			AND NOT EXISTS (SELECT FROM tq_internal.queue_history h WHERE h.seconds = 10 AND h.at >= pass.seen - interval '20 s' AND h.completed + h.failed + h.exception > 0) THEN
+		RETURN pass;
+	END IF;
+	IF upto >= pass.next THEN
+		pass := ROW (pass.upto, upto, 0, pass.next_seen, pg_snapshot_xmax(snapshot), now);
+	ELSE
+		pass := ROW (pass.upto, upto, 0, pass.seen, pass.next, pass.next_seen);
+	END IF;
+	RETURN pass;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.names_upto() IS 'a time before which runs have ended that a pass which begins now sees';
+COMMENT ON FUNCTION tq_internal.begin_names(tq_internal.task_name_pass) IS 'how far runs are counted by name, with a pass that begins if it is time';
 
 -- A queue has a thousand names a day: those that come first, of several at once those with
 -- most runs.
-CREATE FUNCTION tq_internal.count_names(since timestamptz, upto timestamptz, block bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION tq_internal.count_names(pass tq_internal.task_name_pass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
+	own CONSTANT numeric := pg_current_xact_id()::text::numeric;		-- age() counts back from it
+	youngest CONSTANT int := greatest(own - pass.upto::text::numeric, -2147483648);
+	eldest CONSTANT int := least(own - pass.since::text::numeric, 2147483647);
+	block CONSTANT bigint := pass.block;
+	blocks CONSTANT int := 64;
 	first tid := format('(%s,0)', block)::tid;
-	blocks int := 64;
 	last tid := format('(%s,0)', block + blocks)::tid;
 BEGIN
 	WITH found AS MATERIALIZED (
@@ -137,7 +166,9 @@ BEGIN
 			count(*) FILTER (WHERE r.state = 3) AS completed, count(*) FILTER (WHERE r.state = 4) AS failed, count(*) FILTER (WHERE r.state = 5) AS exception,
 			tq_internal.histogram_sum(tq_internal.histogram_of(r.started - r.scheduled)) AS waited, tq_internal.histogram_sum(tq_internal.histogram_of(r.resolved - r.started)) AS ran
 		FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task
-		WHERE r.ctid >= first AND r.ctid < last AND r.resolved >= since AND r.resolved < upto GROUP BY 1, 2, 3
+		WHERE r.ctid >= first AND r.ctid < last AND age(r.xmin) <= eldest AND age(r.xmin) > youngest
+			AND r.resolved >= pass.seen - interval '1 day'		-- a row that is older has a number which others have got again
+		GROUP BY 1, 2, 3
 	), known AS (
 		SELECT d.day, d.queue, (SELECT count(*) FROM tq_internal.task_name_history k WHERE k.day = d.day AND k.queue = d.queue AND NOT k.is_rest) AS names
 		FROM (SELECT DISTINCT f.day, f.queue FROM found f) AS d
@@ -152,10 +183,34 @@ BEGIN
 		FROM placed p GROUP BY 1, 2, 3, 4
 		ON CONFLICT (day, queue, is_rest, name) DO UPDATE SET completed = h.completed + excluded.completed, failed = h.failed + excluded.failed, exception = h.exception + excluded.exception,
 			waited = (SELECT tq_internal.histogram_sum(v.x) FROM (VALUES (h.waited), (excluded.waited)) AS v (x)), ran = (SELECT tq_internal.histogram_sum(v.x) FROM (VALUES (h.ran), (excluded.ran)) AS v (x));
-	RETURN CASE WHEN (block + blocks) * current_setting('block_size')::bigint < pg_relation_size('tq_internal.run') THEN block + blocks ELSE -1 END;
+	RETURN CASE WHEN (block + blocks) * current_setting('block_size')::bigint < pg_relation_size('tq_internal.run') THEN block + blocks END;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.count_names(timestamptz, timestamptz, bigint) IS 'counts runs that have ended between these times, of the table of runs from a block on, by the name of their task; returns the next block, -1: that was the end';
+COMMENT ON FUNCTION tq_internal.count_names(tq_internal.task_name_pass) IS 'counts the runs of a part of a pass by the name of their task; returns the block at which the next part begins, NULL: that was the end';
+
+CREATE FUNCTION tq_internal.write_names() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	ends CONSTANT timestamptz := clock_timestamp() + interval '40 ms';
+	pass tq_internal.task_name_pass;
+	parts bigint := 0;
+BEGIN
+	IF tq_internal.history_kept(10) = '0' THEN
+		RETURN 0;
+	END IF;
+	SELECT p.* INTO pass FROM tq_internal.task_name_pass p;
+	pass := tq_internal.begin_names(pass);
+	WHILE pass.block IS NOT NULL AND (parts = 0 OR clock_timestamp() < ends) LOOP
+		pass.block := tq_internal.count_names(pass);
+		parts := parts + 1;
+	END LOOP;
+	IF parts > 0 THEN
+		UPDATE tq_internal.task_name_pass SET since = pass.since, upto = pass.upto, block = pass.block, seen = pass.seen, next = pass.next, next_seen = pass.next_seen;
+		INSERT INTO tq_internal.task_name_pass SELECT pass.* WHERE NOT FOUND;
+	END IF;
+	RETURN parts;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.write_names() IS 'counts runs that have ended by the name of their task, for 40 ms; returns how many parts of the table it has read';
 
 -- ---- readers ----
 

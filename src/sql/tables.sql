@@ -612,6 +612,17 @@ CREATE TABLE tq_internal.task_name_history (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task_name_history IS 'runs that have ended on a day, by the name of their task; not dumped, as it is of one server';
 
+-- Its only writer is the maintenance worker.
+CREATE TABLE tq_internal.task_name_pass (
+	since xid8 PRIMARY KEY,			-- the pass counts what transactions from this one on have ended
+	upto xid8 NOT NULL,				-- ... and before this one, all of which are over
+	block bigint,					-- of the table of runs: from which it goes on; NULL: it is over
+	seen timestamptz NOT NULL,		-- what had happened by then is of transactions before upto
+	next xid8 NOT NULL,				-- ... and by that time of those before this one
+	next_seen timestamptz NOT NULL
+) WITH (fillfactor = 10);
+COMMENT ON TABLE tq_internal.task_name_pass IS 'one row: how far the runs that have ended are counted by the names of their tasks; empty until there is something to count; not dumped, as it is of one server';
+
 -- Row security without a policy hides the rows from roles that may read all data.
 CREATE TABLE tq_internal.secret (
 	id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),	-- of no other server

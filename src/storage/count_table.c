@@ -23,7 +23,6 @@
 #include "tasks.h"
 
 #define ENDED_MAX 1000
-#define NAMES_MS 40 /* of a step, for the names of tasks */
 
 static TqRelation task_table = TQ_RELATION("task");
 
@@ -57,12 +56,8 @@ static TqStatement list_prepared = TQ_STATEMENT(
 static TqStatement write_history =
 	TQ_STATEMENT("SELECT tq_internal.write_history()", InvalidOid);
 
-static TqStatement names_upto = TQ_STATEMENT("SELECT tq_internal.names_upto()",
-											 InvalidOid);
-
-static TqStatement count_names =
-	TQ_STATEMENT("SELECT tq_internal.count_names($1, $2, $3)", TIMESTAMPTZOID,
-				 TIMESTAMPTZOID, INT8OID);
+static TqStatement write_names =
+	TQ_STATEMENT("SELECT tq_internal.write_names()", InvalidOid);
 
 /*
  * Returns a number that changes when the table of tasks is truncated or
@@ -595,64 +590,15 @@ tq_progress_of_group(const TqGroup *group, int64 tasks)
 	return sum;
 }
 
-/* The pass of this process over the table of runs. */
-static struct
-{
-	TimestampTz since; /* counts what has ended from then on; 0: no pass yet */
-	TimestampTz upto;  /* ... and before that */
-	int64 block;       /* from which it goes on; -1: it is over */
-	int passes;        /* to begin: one leaves out the last second */
-} names = {.block = -1};
-
-static void
-read_time(TupleTableSlot *slot, void *time)
-{
-	*(TimestampTz *) time = tq_row_time(slot, 1);
-}
-
 /*
- * Counts a part of the runs that have ended, by the name of their task; begins a
- * pass if one is over, and something has happened since.
- */
-static void
-count_some_names(void)
-{
-	TimestampTz end = tq_clock_add_ms(tq_clock_real_now(), NAMES_MS);
-	Datum values[3];
-	int n;
-
-	if (names.block < 0)
-	{
-		if (names.passes == 0)
-			return;
-		names.passes--;
-		names.since = names.upto;
-		(void) tq_spi_read(&names_upto, NULL, read_time, &names.upto);
-		if (names.since == 0)
-			return;
-		names.block = 0;
-	}
-	values[0] = TimestampTzGetDatum(names.since);
-	values[1] = TimestampTzGetDatum(names.upto);
-	do
-	{
-		values[2] = Int64GetDatum(names.block);
-		names.block = tq_spi_run_ids(&count_names, values, &n)[0];
-	} while (names.block >= 0 && tq_clock_real_now() < end);
-}
-
-/*
- * Writes the history of queues since the last call (src/sql/history.sql);
- * returns how many rows.
+ * Writes the history of queues since the last call, or counts runs by the names
+ * of their tasks (src/sql/history.sql); returns how many rows or parts.
  */
 int64
-tq_history_write(void)
+tq_history_write(bool by_names)
 {
 	int n;
-	int64 rows = tq_spi_run_ids(&write_history, NULL, &n)[0];
 
-	if (rows > 0)
-		names.passes = 2;
-	count_some_names();
-	return rows;
+	return tq_spi_run_ids(by_names ? &write_names : &write_history, NULL,
+						  &n)[0];
 }

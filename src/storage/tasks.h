@@ -966,7 +966,7 @@ extern TqGauges *tq_count_ended(TimestampTz now, int *n);
 extern bool tq_count_build_gauges(int32 queue);
 extern bool tq_count_read_group(int64 id, int64 *counters);
 extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
-extern int64 tq_history_write(void);
+extern int64 tq_history_write(bool by_names);
 
 extern bool tq_progress_is_reported(int64 group);
 extern double tq_progress_of_own(const TqGroup *group);

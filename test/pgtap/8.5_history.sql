@@ -50,10 +50,31 @@ SELECT is(pg_temp.rows(10, 'test/old'), NULL, 'none for a queue in which nothing
 SELECT is(pg_temp.step('20 s'), 0::bigint, 'none if nothing has happened');
 SELECT tq.enqueue('test/h') FROM generate_series(1, 3) \g /dev/null
 
+-- ---- what happens between two steps in the same ten seconds ----
+
+SELECT is(pg_temp.step('30 s'), 1::bigint, 'the first one writes');
+SELECT tq.enqueue('test/h') FROM generate_series(1, 2) \g /dev/null
+SELECT is(pg_temp.step('30 s'), 0::bigint, 'the second one leaves what has happened to the next');
+CREATE FUNCTION pg_temp.fail(t interval) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	written bigint;
+BEGIN
+	written := pg_temp.step(t);
+	RAISE division_by_zero;
+EXCEPTION WHEN division_by_zero THEN
+	RETURN written;
+END
+$$;
+SELECT is(pg_temp.fail('40 s'), 1::bigint, 'a step that is rolled back to a savepoint');
+SELECT tq.enqueue('test/h') \g /dev/null
+SELECT is(pg_temp.step('50 s'), 1::bigint, 'is part of the next one');
+SELECT is(pg_temp.rows(10, 'test/h'), '00:00:00 6 4 2 1 1 1 0, 00:00:20 3 0 0 0 0 0 0, 00:00:40 3 0 0 0 0 0 0', 'nothing is lost, or counted twice');
+
 -- ---- minutes and hours ----
 
+SELECT tq.enqueue('test/h') FROM generate_series(1, 3) \g /dev/null
 SELECT is(pg_temp.step('1 min'), 2::bigint, 'ten seconds, and the minute that has ended');
-SELECT is(pg_temp.rows(60, 'test/h'), '00:00:00 9 4 2 1 1 1 0', 'it is the sum');
+SELECT is(pg_temp.rows(60, 'test/h'), '00:00:00 15 4 2 1 1 1 0', 'it is the sum');
 SELECT is(pg_temp.step('2 min'), 0::bigint, 'no row of an idle minute');
 SELECT tq.enqueue('test/h') FROM generate_series(1, 12) \g /dev/null
 SELECT is(pg_temp.step('59 min 30 s'), 1::bigint, 'a minute is not summed up before its end');
@@ -61,8 +82,8 @@ SELECT pg_temp.go('59 min 40 s') \g /dev/null
 SELECT count(*) FROM tq.claim_work('test/h', 'g', 'w', 5) \g /dev/null
 SELECT is(pg_temp.step('1 hour 10 s'), 1::bigint, 'the step that ends it comes late');
 SELECT is(pg_temp.step('1 hour 1 min'), 3::bigint, 'the next one finds both minutes and the hour');
-SELECT is(pg_temp.rows(60, 'test/h'), '00:00:00 9 4 2 1 1 1 0, 00:59:00 12 0 0 0 0 0 0, 01:00:00 0 5 0 0 0 0 0', 'minutes');
-SELECT is(pg_temp.rows(3600, 'test/h'), '00:00:00 21 4 2 1 1 1 0', 'the hour');
+SELECT is(pg_temp.rows(60, 'test/h'), '00:00:00 15 4 2 1 1 1 0, 00:59:00 12 0 0 0 0 0 0, 01:00:00 0 5 0 0 0 0 0', 'minutes');
+SELECT is(pg_temp.rows(3600, 'test/h'), '00:00:00 27 4 2 1 1 1 0', 'the hour');
 SELECT is(pg_temp.rows(10, 'test/h'), '00:59:20 12 0 0 0 0 0 0, 01:00:00 0 5 0 0 0 0 0', 'ten seconds are deleted after an hour');
 
 -- ---------------------------------------------------------------------------
@@ -74,7 +95,7 @@ SELECT is(pg_temp.history('test/h', '59 min 20 s', '59 min 50 s', '30 s'), '00:5
 SELECT pg_temp.go('1 hour 1 min 4 s') \g /dev/null
 SELECT count(tq.enqueue('test/h')) FROM generate_series(1, 30) \g /dev/null
 SELECT pg_temp.step('1 hour 1 min 10 s') \g /dev/null
-SELECT is(pg_temp.history('test/h', '0', '2 hours', '1 hour'), (SELECT format('00:00:00 3600 %s %s %s, 01:00:00 70 %s %s 0', 21 / 3600.0::float8, 4 / 3600.0::float8, 2 / 3600.0::float8, 30 / 70.0::float8, 5 / 70.0::float8)),
+SELECT is(pg_temp.history('test/h', '0', '2 hours', '1 hour'), (SELECT format('00:00:00 3600 %s %s %s, 01:00:00 70 %s %s 0', 27 / 3600.0::float8, 4 / 3600.0::float8, 2 / 3600.0::float8, 30 / 70.0::float8, 5 / 70.0::float8)),
 	'an hour that is summed up, and one that is still made of minutes and ten seconds');
 SELECT is(pg_temp.history('test/h', '0', '2 hours', NULL), pg_temp.history('test/h', '0', '2 hours', '1 min'), 'a step that suits the times');
 SELECT is((SELECT array_agg(DISTINCT seconds) FROM tq.queue_history('test/h', pg_temp.midnight() - interval '10 min', pg_temp.midnight() + interval '10 min', '20 s')), '{60}', 'no step is finer than what is kept');

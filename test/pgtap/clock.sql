@@ -41,6 +41,7 @@ INSERT INTO tq_internal.postponed (task, due, origin, since, failures, step, err
 	VALUES (pg_temp.number('waits'), pg_temp.clock() + interval '1 minute', pg_temp.clock(), pg_temp.clock(), 1, 'deadline', 'x');
 INSERT INTO tq_internal.tick (first_id, last_id, published, messages, segments, segment, since, upto, timeline)
 	SELECT last_id + 1, last_id + 1, pg_temp.clock(), 0, 0, segment, upto, upto, timeline FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1;
+INSERT INTO tq_internal.task_name_pass SELECT '1', '2', NULL, pg_temp.clock() - interval '2 days', '2', pg_temp.clock();
 INSERT INTO tq_internal.queue_history SELECT 10, pg_temp.clock() + a, q.id, 1, 0, 0, 0, 0, 0, 0 FROM tq_internal.queue q, unnest('{0,-2 days}'::interval[]) AS a WHERE q.task_queue_id = 'test/q-plain';
 RESET tq.clock_offset;
 
@@ -68,6 +69,7 @@ SELECT is(pg_temp.run_times('failed'), 'now, now, now, now', 'what is over was o
 SELECT is((SELECT pg_temp.away(resolved) FROM tq_internal.failure WHERE task = pg_temp.number('failed')), 'now', 'so was its failure');
 SELECT is((SELECT pg_temp.away(failed_at) FROM tq_internal.dead_letter WHERE task = pg_temp.number('failed')), 'now', 'and its dead letter');
 SELECT is((SELECT count(*) FROM tq_internal.tick WHERE published > pg_temp.clock() + interval '1 s'), 0::bigint, 'publications');
+SELECT is((SELECT concat_ws(' ', pg_temp.away(seen), pg_temp.away(next_seen)) FROM tq_internal.task_name_pass), '-1440 min now', 'so is how far names are counted');
 SELECT is((SELECT string_agg(pg_temp.away(h.at), ' ') FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue WHERE q.task_queue_id = 'test/q-plain'), '-1440 min', 'the history of times to come is deleted');
 SELECT is((SELECT count(*) FROM tq_internal.queue WHERE last_date_active > pg_temp.clock() + interval '1 s'), 0::bigint, 'queues');
 SELECT is((SELECT count(*) FROM tq_internal.worker WHERE greatest(last_date_active, first_claim) > pg_temp.clock() + interval '1 s'), 0::bigint, 'workers');

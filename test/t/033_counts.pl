@@ -263,6 +263,39 @@ ok($node->poll_query_until($db, q{SELECT count(*) > 1 AND min(pending) = 7 FROM 
 
 ok($node->poll_query_until($db, q{SELECT sum(completed) = 2 AND min(name) = 'named' AND count(*) = 1 FROM tq.task_name_stats('c/n', clock_timestamp() - interval '1 day')}), 'the names of the tasks are counted');
 
+# ---- by the names of tasks, each run once ----
+
+# Sessions do what the maintenance worker would do; the history has a run that has ended.
+psql($node, 'CREATE DATABASE named');
+psql($node, 'ALTER DATABASE named SET tq.maintenance = off');
+$node->safe_psql('named', q{CREATE EXTENSION tq; SELECT tq.enqueue('n/q', name => 'a') FROM generate_series(1, 6);
+	INSERT INTO tq_internal.queue_history SELECT 10, clock_timestamp() + interval '1 hour', 1, 0, 0, 0, 1, 0, 0, 0});
+my $end = q{SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('n/q', 'g', 'w')};
+my $named = q{SELECT coalesce((SELECT sum(completed) FROM tq.task_name_stats('n/q', clock_timestamp() - interval '1 day')), 0)};
+my $count = q{SELECT tq_internal.write_names()};
+my $counts = sub { my ($n) = @_; return $node->poll_query_until('named', "SELECT tq_internal.write_names() IS NOT NULL AND ($named) >= $n") && $node->safe_psql('named', $named); };
+$node->safe_psql('named', $end);
+is($counts->(1), 1, 'the first run of a database');
+$node->safe_psql('named', "BEGIN; $end; PREPARE TRANSACTION 'named'");
+my $late = $node->background_psql('named');
+$late->query_safe("BEGIN; SAVEPOINT s; $end; RELEASE s");
+$node->safe_psql('named', $end);
+is($node->safe_psql('named', join '; ', $count, $count, $named) =~ s/.*\n//sr, 1, 'none is counted that a transaction has ended which is later than one that is open');
+$late->query_safe('COMMIT');
+is($node->safe_psql('named', join '; ', $count, $count, $named) =~ s/.*\n//sr, 1, 'or prepared');
+$node->safe_psql('named', q{COMMIT PREPARED 'named'});
+is($counts->(4), 4, 'all of them are counted when it has ended');
+$node->safe_psql('named', q{CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$refused$$; END'; CREATE TRIGGER refuse BEFORE UPDATE ON tq_internal.task_name_history FOR EACH ROW EXECUTE FUNCTION refuse()});
+$node->safe_psql('named', $end);
+ok($node->poll_query_until('named', "SELECT pg_snapshot_xmin(pg_current_snapshot()) > max(xmin::text::bigint)::text::xid8 FROM tq_internal.run"), 'a run that no open transaction hides');
+is(($node->psql('named', $count))[0], 3, 'a pass fails');
+$node->safe_psql('named', 'DROP TRIGGER refuse ON tq_internal.task_name_history');
+is($counts->(5), 5, 'and is made again');
+is($node->safe_psql('named', join '; ', $end, $count, $count, $count, $named) =~ s/.*\n//sr <= 6, 1, 'nothing is counted twice');
+is($counts->(6), 6, 'nor lost');
+$late->quit;
+psql($node, 'DROP DATABASE named WITH (FORCE)');
+
 # A session that writes as if it were the maintenance worker, in the middle of a minute
 # that is still to come.
 my $writer = $node->background_psql($db);

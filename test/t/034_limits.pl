@@ -447,6 +447,22 @@ is(answer($node, sprintf $few, 1, 20), 'ok', 'limits take them');
 is($node->safe_psql('lone', $counted_rows), '3|3', 'and its rows are still counted');
 psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 20) AS n});
 psql($node, 'DROP DATABASE lone WITH (FORCE)');
+# The history of a queue whose counters were taken, and that has got others: they begin with zero.
+my $seen = $node->background_psql($db);
+my $step = q{SELECT tq_internal.write_history() FROM set_config('tq.clock_offset', (date_bin('1 min', clock_timestamp(), 'epoch') + interval '5 min %d s' - clock_timestamp())::text, false)};
+set($node, 'l/seen', '{"concurrentLimit": 1}');
+fill($node, 'l/seen', 2);
+$seen->query_safe(sprintf $step, 13);
+set($node, 'l/seen', '{"concurrentLimit": null}');
+is(answer($node, sprintf $few, 1, 20), 'ok', 'limits of others take the counters');
+psql($node, q{SELECT count(tq.set_queue('l/many' || n, '{"concurrentLimit": null, "maxPending": null}')) FROM generate_series(1, 20) AS n});
+set($node, 'l/seen', '{"concurrentLimit": 1}');
+fill($node, 'l/seen', 5);
+$seen->query_safe(sprintf $step, 23);
+is(psql($node, q{SELECT string_agg(h.created::text, ' ') FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue WHERE q.task_queue_id = 'l/seen' AND h.seconds = 10 AND h.at > clock_timestamp() + interval '3 min'}),
+	'5', 'what has happened since then is in the history');
+$seen->quit;
+set($node, 'l/seen', '{"concurrentLimit": null}');
 # Quotas of a role hold in queues without counters, too: by what these have together, or by their rows.
 psql($node, q{CREATE ROLE tenant LOGIN; SELECT tq.grant_queue('tenant', 'u/*', 'produce')});
 psql($node, q{SELECT count(tq.enqueue('u/q' || n)) FROM generate_series(1, 40) AS n});

@@ -60,7 +60,7 @@ sub contents
 		or die 'nothing is published';
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r'
-		AND relname !~ '^(message_|tick_|log_segment|activation\$|queue\$|worker\$|policy\$|claim_timer\$|queue_history\$|task_name_history\$)' ORDER BY 1");
+		AND relname !~ '^(message_|tick_|log_segment|activation\$|queue\$|worker\$|policy\$|claim_timer\$|queue_history\$|task_name_history\$|task_name_pass\$)' ORDER BY 1");
 
 	return $node->safe_psql($db,
 		join(';', map { "SELECT '$_', " . row_of($_) . " AS r FROM tq_internal.$_ AS t ORDER BY 2" } @names));

@@ -157,6 +157,15 @@ CREATE TABLE tq_internal.task_name_history (
 	PRIMARY KEY (day, queue, is_rest, name)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
+CREATE TABLE tq_internal.task_name_pass (
+	since xid8 PRIMARY KEY,
+	upto xid8 NOT NULL,
+	block bigint,
+	seen timestamptz NOT NULL,
+	next xid8 NOT NULL,
+	next_seen timestamptz NOT NULL
+) WITH (fillfactor = 10);
+
 ALTER TYPE tq.claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
