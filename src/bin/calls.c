@@ -661,7 +661,7 @@ keep_second(void)
 
 	if (!ready)
 		return;
-	if (lasts || (database_waits(main_database) &&
+	if (lasts || (database_is_taken(main_database) &&
 				  (first_call != NULL || reports_are_due())))
 		database_open(second_database);
 	else if (jobs_first() == NULL &&

@@ -19,6 +19,7 @@
 #define PAUSE_LAST 10000
 #define PATIENCE 30000 /* until a connection must be there */
 #define CANCEL_PAUSE 1000
+#define CALL_LONG 1000
 
 typedef enum DatabaseState
 {
@@ -73,6 +74,18 @@ bool
 database_waits(const Database *db)
 {
 	return db->state == DATABASE_BUSY && db->call != NULL && db->call->waits;
+}
+
+/* Returns whether it waits for work, or has a call that takes long. */
+bool
+database_is_taken(const Database *db)
+{
+	if (db->state != DATABASE_BUSY)
+		return false;
+	if (db->call->waits || db->call->began + CALL_LONG <= now)
+		return true;
+	wake_at(db->call->began + CALL_LONG);
+	return false;
 }
 
 Moment

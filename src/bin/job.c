@@ -20,6 +20,8 @@
 
 #define ERRORS_LIMIT 4000 /* bytes of standard error that an error has */
 #define PROGRESS_PAUSE 1000
+#define MARGIN_MAX                                                            \
+	1000 /* between the end of a command and that of its claim */
 #define MALFORMED_MAX 10 /* lines of a run that are logged */
 #define MALFORMED_SHOWN 60
 #define ARTIFACT_LIMIT (64 * 1024 * 1024)
@@ -84,14 +86,22 @@ column(const PGresult *result, int row, const char *name)
 	return copy_text(PQgetvalue(result, row, number));
 }
 
-/* The claim lasts for so long from now on. */
+/*
+ * The claim lasts for so long from this moment on.  If it is not prolonged, the
+ * command is asked to end in time, so that it is gone when another worker begins.
+ */
 static void
-claim_lasts(Job *job, const char *milliseconds)
+claim_lasts(Job *job, Moment from, const char *milliseconds)
 {
 	Moment lasts = milliseconds == NULL ? 0 : atoll(milliseconds);
+	Moment margin = lasts / 20 < MARGIN_MAX ? lasts / 20 : MARGIN_MAX;
+	Moment grace = lasts / 8;
 
-	job->valid_until = now + lasts;
-	job->reclaim_at = now + lasts / 2;
+	if (grace > options.kill_after)
+		grace = options.kill_after;
+	job->reclaim_at = from + lasts / 2;
+	job->kill_at = from + lasts - margin;
+	job->stop_at = job->kill_at - grace;
 }
 
 /* Takes the values that the command's arguments name; false: one is missing. */
@@ -140,7 +150,7 @@ job_new(const PGresult *result, int row)
 	char *lasts = column(result, row, "lasts");
 
 	take_columns(job, result, row);
-	claim_lasts(job, lasts);
+	claim_lasts(job, now, lasts);
 	free(lasts);
 	job->claimed = now;
 	job->output.head_limit = job->output.tail_limit = options.log_limit / 2;
@@ -240,13 +250,13 @@ reclaim_done(Call *call, PGresult *result)
 		return;
 	job->reclaiming = false;
 	if (result_is_good(result) && PQntuples(result) == 1)
-		claim_lasts(job, PQgetvalue(result, 0, 0));
+		claim_lasts(job, call->began, PQgetvalue(result, 0, 0));
 	else if (job->state <= JOB_RUNNING && result_is_lost(result))
 		job_lose(job, result_error(result));
 	else
 	{
 		say_refused(call, result, "a reclaim");
-		job->reclaim_at = now + (job->valid_until - now) / 2 + 1000;
+		job->reclaim_at = now + (job->kill_at - now) / 2 + 1000;
 	}
 	call_free(call);
 }
@@ -669,6 +679,8 @@ job_end_status(Job *job, int status)
 								   WEXITSTATUS(status));
 	}
 	log_line(LOG_DEBUG, job, "ended: %s", name);
+	if (status == 0)
+		job->given_back = false; /* it was in time */
 	job_end(job, reason_of(status), text != NULL ? text : name);
 	free(text);
 	free(name);
@@ -682,10 +694,12 @@ job_lose(Job *job, const char *why)
 		return;
 	log_line(LOG_INFO, job, "is taken from this worker: %s", why);
 	job->lost = true;
-	if (job->process != NULL)
-		process_stop(job->process, false);
-	else
+	if (job->process == NULL)
 		job_end(job, "failed", NULL);
+	else if (job->kill_at < now + options.kill_after)
+		process_stop(job->process, job->kill_at);
+	else
+		process_stop(job->process, now + options.kill_after);
 }
 
 /* ---- reports ---- */
@@ -778,18 +792,22 @@ jobs_give_back(void)
 			job->given_back = true;
 }
 
-/* Keeps the claim of a run, and ends a command whose claim cannot be kept. */
+/*
+ * Keeps the claim of a run, also while its log is stored, and ends a command whose
+ * claim cannot be kept.
+ */
 static void
 keep_claim(Job *job)
 {
-	if (job->lost || job->state > JOB_RUNNING)
+	if (job->lost || job->state > JOB_ENDED ||
+		(job->state == JOB_ENDED && job->calls == 0))
 		return;
-	if (now >= job->valid_until)
-		job_lose(job, "the claim has expired");
+	if (now >= job->stop_at)
+		job_lose(job, "the claim cannot be prolonged");
 	else if (now >= job->reclaim_at && !job->reclaiming)
 		reclaim(job);
 	else
-		wake_at(job->reclaiming ? job->valid_until : job->reclaim_at);
+		wake_at(job->reclaiming ? job->stop_at : job->reclaim_at);
 }
 
 static void

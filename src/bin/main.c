@@ -101,7 +101,7 @@ asked_to_stop(void)
 	stop_at = now;
 	jobs_give_back();
 	for (int i = 0; i < options.jobs; i++)
-		process_stop(&processes[i], true);
+		process_stop(&processes[i], now);
 }
 
 static void
@@ -173,7 +173,7 @@ work_on_stop(void)
 	}
 	jobs_give_back();
 	for (int i = 0; i < options.jobs; i++)
-		process_stop(&processes[i], false);
+		process_stop(&processes[i], now + options.kill_after);
 }
 
 /* Returns whether nothing is left to be done. */

@@ -538,17 +538,21 @@ processes_watch(void)
 
 /* ---- end ---- */
 
-/* Asks a command to end, or ends it. */
+/* Asks a command to end, which is killed at this moment at the latest. */
 void
-process_stop(Process *process, bool at_once)
+process_stop(Process *process, Moment kill_at)
 {
-	if (process->pid == 0 || (process->stopping && !at_once))
+	if (process->pid == 0)
 		return;
+	if (!process->stopping || kill_at < process->kill_at)
+		process->kill_at = kill_at;
+	if (!process->stopping)
+	{
+		kill(-process->pid, SIGTERM);
+		kill(-process->pid, SIGCONT);
+	}
 	process->stopping = true;
-	process->kill_at = at_once ? NEVER : now + options.kill_after;
 	wake_at(process->kill_at);
-	kill(-process->pid, at_once ? SIGKILL : SIGTERM);
-	kill(-process->pid, SIGCONT);
 }
 
 /* A command has ended: takes what it has still said, and what its end means. */
@@ -626,8 +630,13 @@ work(Process *process)
 		process_close_input(process);
 		process->kill_at = now + IDLE_END;
 	}
-	if (now >= process->kill_at)
-		process_stop(process, process->stopping);
+	if (now >= process->kill_at && process->stopping)
+	{
+		kill(-process->pid, SIGKILL);
+		process->kill_at = NEVER;
+	}
+	else if (now >= process->kill_at)
+		process_stop(process, now + options.kill_after);
 	wake_at(process->kill_at);
 }
 

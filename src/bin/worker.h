@@ -169,6 +169,7 @@ extern void database_close(Database *db);
 extern bool database_is_idle(const Database *db);
 extern bool database_is_open(const Database *db);
 extern bool database_waits(const Database *db);
+extern bool database_is_taken(const Database *db);
 extern Moment database_idle_since(const Database *db);
 extern void database_send(Database *db, Call *call);
 extern void database_renew(void);
@@ -231,7 +232,8 @@ struct Job
 	Moment started;
 	Moment ended;
 	Moment reclaim_at;
-	Moment valid_until;
+	Moment stop_at; /* its command, unless the claim is prolonged */
+	Moment kill_at;
 	bool reclaiming;
 	bool lost;       /* the claim is no longer ours */
 	bool given_back; /* because the worker ends */
@@ -320,7 +322,7 @@ extern int process_start(Process *process, Job *job);
 extern int process_spawn(Process *process, const Job *job);
 extern void process_feed(Process *process);
 extern void process_close_input(Process *process);
-extern void process_stop(Process *process, bool at_once);
+extern void process_stop(Process *process, Moment kill_at);
 extern void processes_reap(void);
 extern void processes_work(void);
 extern void processes_watch(void);

@@ -94,6 +94,33 @@ go($name);
 ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'the worker goes on');
 is(end_of($w, 'TERM'), 0, 'and ends');
 
+# A command that does not want to end, and notes until when it lives.
+$w = begin('-q', 't/lost', '--claim-for', '4 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >$folder/lives; sleep 0.02; done\n"), '{payload.name}');
+($name, $id) = long_task('t/lost');
+$pid = pid_of($name);
+pg_ctl('-m', 'immediate', 'stop');
+ok(is_gone($pid), 'a command that ignores SIGTERM is killed');
+pg_ctl('start');
+my ($lived) = slurp(file('lives')) =~ /([0-9.]+)/;
+is(row("SELECT to_timestamp($lived) < (tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz"), 't', '... before its claim ends');
+end_of($w, 'TERM');
+
+# ---- a log that takes long to be stored ----
+
+$w = begin('-q', 't/log', '--log', '--claim-for', '3 s', command('logs', "echo logged\n. $long"), '{payload.name}');
+said($w, qr/works on/);
+($name, $id) = long_task('t/log');
+$pid = pid_of($name);
+my $stopped = row("SELECT pid FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}' AND query LIKE '%claim_work%'");
+kill STOP => $stopped;
+go($name);
+is_gone($pid);
+ok(wait_until("(tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz > (tq.status('$id') #>> '{runs,0,started}')::timestamptz + interval '5 s'"), 'a claim is prolonged while its log is stored');
+kill CONT => $stopped;
+ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), '... and its run is completed');
+is(row("SELECT tq.get_artifact('$id', 0, 'log') ->> 'content'"), 'logged', '... with its log');
+end_of($w, 'TERM');
+
 # ---- how a worker ends ----
 
 $w = begin('-q', 't/idle', @long);
@@ -128,6 +155,11 @@ for my $policy ('no policy', 'a policy')
 	is(row("SELECT concat_ws(' ', s ->> 'state', s #>> '{runs,0,reasonResolved}', s ->> 'retriesLeft') FROM tq.status('$id') s"), "pending worker-shutdown $left", '... is given back, and no retry is spent');
 	sql("SELECT tq.cancel_task('$id')");
 }
+$w = begin('-q', 't/stop', '--stop-timeout', '200ms', command('ready', "trap ': >$folder/\$1.go' TERM\n. $long\nexit 0\n"), '{payload.name}');
+($name, $id) = long_task('t/stop');
+pid_of($name);
+is(end_of($w, 'TERM'), 0, 'a command that is asked to end');
+is(state($id), 'completed completed', '... and ends with 0 has completed its task');
 $w = begin('-q', 't/stop', $stubborn, '{payload.name}');
 ($name, $id) = long_task('t/stop');
 $pid = pid_of($name);
