@@ -21,8 +21,9 @@
 #define SECOND_IDLE 10000
 
 /*
- * What is asked of a run that is claimed; attempt is that of the policy.  How
- * long its claim lasts is from now on, not from when the statement began to wait.
+ * What is asked of a run that is claimed, as ClaimColumn numbers it after the
+ * outcome; attempt is that of the policy.  How long its claim lasts is from now
+ * on, not from when the statement began to wait.
  */
 #define CLAIM_COLUMNS                                                                   \
 	" c.task_id, c.run_id, c.payload, c.credentials,"                                   \
@@ -410,7 +411,7 @@ take_claims(const PGresult *result)
 
 	for (int i = 0; i < PQntuples(result); i++)
 	{
-		const char *outcome = PQgetvalue(result, i, 0);
+		const char *outcome = PQgetvalue(result, i, CLAIM_OUTCOME);
 		Job *job;
 
 		if (strcmp(outcome, "claimed") == 0)
@@ -419,7 +420,8 @@ take_claims(const PGresult *result)
 			n++;
 			continue;
 		}
-		job = jobs_find(PQgetvalue(result, i, 1), PQgetvalue(result, i, 2));
+		job = jobs_find(PQgetvalue(result, i, CLAIM_TASK_ID),
+						PQgetvalue(result, i, CLAIM_RUN_ID));
 		if (job != NULL && job->state == JOB_REPORTING)
 			job_settled(job, outcome);
 	}
@@ -533,9 +535,16 @@ is_reportable(const Job *job)
 		   (job->defer == NULL || job->given_back) && job->progress == NULL;
 }
 
+/* Returns whether reports and a claim may be one call, which is of one queue. */
+static bool
+claims_with_reports(void)
+{
+	return options.nqueues == 1 && strchr(options.queues[0], '*') == NULL;
+}
+
 /* Returns whether there is something to report that need not wait. */
 static bool
-reports_are_due(void)
+reports_are_due(bool with_claim)
 {
 	int n = 0;
 	Moment first = NEVER;
@@ -548,7 +557,7 @@ reports_are_due(void)
 		}
 	if (n == 0)
 		return false;
-	if (n >= options.batch || stopping ||
+	if (with_claim || n >= options.batch || stopping ||
 		jobs_count(JOB_READY) + jobs_count(JOB_RUNNING) == 0 ||
 		first + REPORTS_DELAY <= now)
 		return true;
@@ -592,8 +601,7 @@ static Call *
 report_call(int tasks)
 {
 	bool alone = report_is_alone();
-	bool claims = tasks > 0 && !alone && options.nqueues == 1 &&
-				  strchr(options.queues[0], '*') == NULL;
+	bool claims = tasks > 0 && !alone && claims_with_reports();
 	Call *call = call_new(claims ? SQL_RESOLVE_AND_CLAIM : SQL_RESOLVE, NULL,
 						  report_done);
 
@@ -627,7 +635,8 @@ next_call(Database *db)
 	}
 	if (!ready)
 		return NULL;
-	if (jobs_count(JOB_REPORTING) == 0 && reports_are_due())
+	if (jobs_count(JOB_REPORTING) == 0 &&
+		reports_are_due(tasks > 0 && claims_with_reports()))
 		return report_call(tasks);
 	if (db == main_database && room() > 0 && now < claim_at)
 		wake_at(claim_at);
@@ -662,7 +671,7 @@ keep_second(void)
 	if (!ready)
 		return;
 	if (lasts || (database_is_taken(main_database) &&
-				  (first_call != NULL || reports_are_due())))
+				  (first_call != NULL || reports_are_due(false))))
 		database_open(second_database);
 	else if (jobs_first() == NULL &&
 			 database_idle_since(second_database) != NEVER)

@@ -77,11 +77,9 @@ jobs_find(const char *task_id, const char *run_id)
 
 /* Returns a column of a claim, or NULL. */
 static char *
-column(const PGresult *result, int row, const char *name)
+column(const PGresult *result, int row, ClaimColumn number)
 {
-	int number = PQfnumber(result, name);
-
-	if (number < 0 || PQgetisnull(result, row, number))
+	if (PQgetisnull(result, row, number))
 		return NULL;
 	return copy_text(PQgetvalue(result, row, number));
 }
@@ -108,16 +106,15 @@ claim_lasts(Job *job, Moment from, const char *milliseconds)
 static bool
 take_values(Job *job, const PGresult *result, int row)
 {
-	int first = PQfnumber(result, "field");
 	bool all = true;
 
 	job->values = allocate((options.nfields + 1) * sizeof(char *));
 	for (int i = 0; i < options.nfields; i++)
 	{
-		bool missing = PQgetisnull(result, row, first + i);
+		bool missing = PQgetisnull(result, row, CLAIM_FIELDS + i);
 
 		job->values[i] = copy_text(
-			missing ? "" : PQgetvalue(result, row, first + i));
+			missing ? "" : PQgetvalue(result, row, CLAIM_FIELDS + i));
 		all = all && !missing;
 	}
 	return all;
@@ -126,18 +123,18 @@ take_values(Job *job, const PGresult *result, int row)
 static void
 take_columns(Job *job, const PGresult *result, int row)
 {
-	job->task_id = column(result, row, "task_id");
-	job->run_id = column(result, row, "run_id");
-	job->queue = column(result, row, "queue");
-	job->payload = column(result, row, "payload");
-	job->credentials = column(result, row, "credentials");
-	job->name = column(result, row, "name");
-	job->attempt = column(result, row, "attempt");
-	job->deadline = column(result, row, "deadline");
-	job->expires = column(result, row, "expires");
-	job->taken_until = column(result, row, "taken_until");
-	job->traceparent = column(result, row, "traceparent");
-	job->retries_left = column(result, row, "retries_left");
+	job->task_id = column(result, row, CLAIM_TASK_ID);
+	job->run_id = column(result, row, CLAIM_RUN_ID);
+	job->queue = column(result, row, CLAIM_QUEUE);
+	job->payload = column(result, row, CLAIM_PAYLOAD);
+	job->credentials = column(result, row, CLAIM_CREDENTIALS);
+	job->name = column(result, row, CLAIM_NAME);
+	job->attempt = column(result, row, CLAIM_ATTEMPT);
+	job->deadline = column(result, row, CLAIM_DEADLINE);
+	job->expires = column(result, row, CLAIM_EXPIRES);
+	job->taken_until = column(result, row, CLAIM_TAKEN_UNTIL);
+	job->traceparent = column(result, row, CLAIM_TRACEPARENT);
+	job->retries_left = column(result, row, CLAIM_RETRIES_LEFT);
 	if (job->attempt == NULL)
 		job->attempt = copy_text(job->run_id);
 }
@@ -147,7 +144,7 @@ Job *
 job_new(const PGresult *result, int row)
 {
 	Job *job = allocate(sizeof(Job));
-	char *lasts = column(result, row, "lasts");
+	char *lasts = column(result, row, CLAIM_LASTS);
 
 	take_columns(job, result, row);
 	claim_lasts(job, now, lasts);

@@ -34,7 +34,11 @@ allocate(size_t size)
 char *
 copy_text(const char *text)
 {
-	return text == NULL ? NULL : format_text("%s", text);
+	char *copy = text == NULL ? NULL : strdup(text);
+
+	if (text != NULL && copy == NULL)
+		abort();
+	return copy;
 }
 
 /* Returns a text as printf() makes it. */
@@ -82,16 +86,19 @@ void
 buffer_put(Buffer *buffer, const char *format, ...)
 {
 	va_list arguments;
-	char *text = NULL;
-	int length;
+	int length = 0;
 
-	va_start(arguments, format);
-	length = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	if (length < 0)
-		abort();
-	buffer_add(buffer, text, length);
-	free(text);
+	do
+	{
+		buffer_reserve(buffer, length);
+		va_start(arguments, format);
+		length = vsnprintf(buffer->data + buffer->length,
+						   buffer->room - buffer->length, format, arguments);
+		va_end(arguments);
+		if (length < 0)
+			abort();
+	} while (buffer->length + length >= buffer->room);
+	buffer->length += length;
 }
 
 /* Frees what a buffer has; it is empty then. */

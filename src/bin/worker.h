@@ -179,6 +179,26 @@ extern long database_losses(void);
 
 /* ---- calls.c: what is asked ---- */
 
+/* Columns of a claim; those of reports alone are the first three. */
+typedef enum ClaimColumn
+{
+	CLAIM_OUTCOME,
+	CLAIM_TASK_ID,
+	CLAIM_RUN_ID,
+	CLAIM_PAYLOAD,
+	CLAIM_CREDENTIALS,
+	CLAIM_LASTS, /* milliseconds */
+	CLAIM_TAKEN_UNTIL,
+	CLAIM_QUEUE,
+	CLAIM_NAME,
+	CLAIM_ATTEMPT,
+	CLAIM_DEADLINE,
+	CLAIM_EXPIRES,
+	CLAIM_TRACEPARENT,
+	CLAIM_RETRIES_LEFT,
+	CLAIM_FIELDS /* options.nfields of them */
+} ClaimColumn;
+
 extern const char *calls_sql(Statement statement);
 extern void calls_init(void);
 extern void calls_begin(Database *db);
