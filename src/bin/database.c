@@ -261,10 +261,12 @@ static int
 parameter_count(const Call *call)
 {
 	int n = 0;
-	const char *sql = calls_sql(call->statement);
+	bool quoted = false; /* as the names of fields are */
 
-	for (const char *at = sql; (at = strchr(at, '$')) != NULL; at++)
-		if (atoi(at + 1) > n)
+	for (const char *at = calls_sql(call->statement); *at != '\0'; at++)
+		if (*at == '\'')
+			quoted = !quoted;
+		else if (*at == '$' && !quoted && atoi(at + 1) > n)
 			n = atoi(at + 1);
 	return n;
 }

@@ -44,6 +44,22 @@ is(state($id), 'exception malformed-payload', '... is malformed');
 like(row("SELECT tq.status('$id') #>> '{runDetails,-1,error,message}'"), qr/has 140000 bytes: the system takes \d+ in an argument/, '... which its error says');
 is(state($short), 'completed completed', '... and keeps back no other task');
 
+my %odd = ('a b' => 'space', q(it's) => 'quote', 'say "so"' => 'quotes', 'back\\slash' => 'backslash', '' => 'empty', '$9' => 'dollar', 'a,b{' => 'comma', '%s' => 'percent',
+	"\xc3\xa4" => 'umlaut', 7 => 'number');
+my @odd = sort keys %odd;
+my $payload = '{' . join(', ', map { '"' . s/(["\\])/\\$1/gr . qq(": "$odd{$_}") } @odd) . ', "list": [[1, 2], {"x": false}], "number": 1.50, "none": null, "long": "' . 'x' x 100_000 . '"}';
+$id = task('t/odd', $payload);
+my $args = command('args', qq(printf '%s|' "\$@" >"$folder/args"\n));
+is(run_worker('-q', 't/odd', '-D', $args, map({ "{payload.$_}" } @odd), '{payload.list.0.1}{payload.list.1.x}{payload.list.-1}', '{payload.number}', '--'), 0, 'fields with any name');
+is(slurp(file('args')), join('', map { "$odd{$_}|" } @odd) . '2false{"x": false}|1.50|--|', '... are arguments');
+$id = task('t/odd', $payload);
+run_worker('-q', 't/odd', '-D', command('whole', qq(printf '%s' "\$1" >"$folder/whole"; printf '%s' "\$2" | wc -c >"$folder/size"\n)), '{payload}', '{payload.long}');
+is(row("SELECT count(*) FROM jsonb_object_keys('" . slurp(file('whole')) =~ s/'/''/gr . "')"), @odd + 4, '{payload} is all of it');
+is(slurp(file('size')) + 0, 100_000, 'a long value is whole');
+$id = task('t/odd', $payload);
+run_worker('-q', 't/odd', '-D', $args, '{payload.none}');
+is(state($id), 'exception malformed-payload', 'null is no value');
+
 # ---- credentials ----
 
 my $secret = command('secret', <<"SH");
@@ -73,7 +89,8 @@ sql('ALTER DATABASE postgres RESET tq.credentials');
 # ---- exit statuses ----
 
 my %ends = (0 => 'completed completed', 1 => 'failed failed', 65 => 'exception malformed-payload', 69 => 'exception resource-unavailable',
-	70 => 'exception internal-error', 75 => 'pending', 78 => 'failed failed', 255 => 'failed failed');
+	70 => 'exception internal-error', 75 => 'pending', 64 => 'failed failed', 78 => 'failed failed', 126 => 'failed failed', 127 => 'failed failed',
+	137 => 'failed failed', 255 => 'failed failed');
 my $status = command('status', 'exit $1');
 for my $code (sort { $a <=> $b } keys %ends)
 {
@@ -83,6 +100,9 @@ for my $code (sort { $a <=> $b } keys %ends)
 	sql("SELECT tq.cancel_task('$id')") if $code == 75;
 }
 is(row("SELECT e ->> 'message' || ' ' || (e #>> '{details,exitStatus}') FROM (SELECT tq.status('$id') #> '{runDetails,-1,error}') x (e)"), 'exit status 255 255', 'the status is the error of a command that says nothing');
+$id = task('t/status', '{"code": 127}');
+run_worker('-q', 't/status', '-D', $status, '{payload.code}');
+is(row("SELECT tq.status('$id') #>> '{runDetails,-1,error,details,exitStatus}'"), 127, '... also 127 of a command that did begin');
 $id = task('t/signal', '{}');
 run_worker('-q', 't/signal', '-D', command('signal', 'kill -SEGV $$'));
 is(row("SELECT e ->> 'message' || ' ' || (e #>> '{details,signal}') FROM (SELECT tq.status('$id') #> '{runDetails,-1,error}') x (e)"), 'SIGSEGV SIGSEGV', 'a signal has its name');
