@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
 #include "utils/datetime.h"
 
 #include "util.h"
