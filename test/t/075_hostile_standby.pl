@@ -38,7 +38,8 @@ my $credentials = $primary->safe_psql($db, "SET tq.credentials = on; SELECT cred
 # A task in each state that a sample needs, in a queue of their own, and a call of each
 # function, by name; those that only compute are called with those that read.  Those
 # that only the owner may call ask the launcher for something, and write nothing.
-my ($calls) = grep { -e } map { "$_/calls.sql" } "$ENV{TESTDIR}/test", "$FindBin::RealBin/..";
+# Versions differ in what names the directory of the build.
+my ($calls) = grep { -e } map { "$_/calls.sql" } ($ENV{TESTDIR} // "$ENV{TESTDATADIR}/..") . "/test", "$FindBin::RealBin/..";
 my $samples = q{CREATE FUNCTION pg_temp.id(name text) RETURNS tq.slugid LANGUAGE sql IMMUTABLE AS $$ SELECT (rpad('s_' || name, 8, '_') || 'QAGAAAAAAAAAAA')::tq.slugid $$;
 	} . "\\i '$calls'\n";
 my (%write, %read, %owner);
