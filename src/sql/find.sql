@@ -440,13 +440,13 @@ $$;
 COMMENT ON FUNCTION tq_internal.find_chunk(tq_internal.task_filter, bigint[], bigint, int, timestamptz) IS
 	'tasks that a filter finds among the next so many candidates before an id, newest first; next: the id before which to go on, NULL: there are no more';
 
--- A chunk is to take a twentieth of the budget, and 10 ms at most.
-CREATE FUNCTION tq_internal.find_size(size int, took interval, budget interval) RETURNS int LANGUAGE sql IMMUTABLE
+-- A chunk is to take a twentieth of the time that is left, and 10 ms at most, so that the last one ends in time.
+CREATE FUNCTION tq_internal.find_size(size int, took interval, left_over interval) RETURNS int LANGUAGE sql IMMUTABLE
 	BEGIN ATOMIC
-		SELECT CASE WHEN took < least(budget / 40, interval '5 ms') THEN least(2 * size, 16384)
-			WHEN took > least(budget / 20, interval '10 ms') THEN greatest(size / 2, 16) ELSE size END;
+		SELECT CASE WHEN took < least(left_over / 40, interval '5 ms') THEN least(2 * size, 16384)
+			WHEN took > least(left_over / 20, interval '10 ms') THEN greatest(size / 2, 16) ELSE size END;
 	END;
-COMMENT ON FUNCTION tq_internal.find_size(int, interval, interval) IS 'candidates of the next chunk, after one of that size took so long';
+COMMENT ON FUNCTION tq_internal.find_size(int, interval, interval) IS 'candidates of the next chunk, after one of that size took so long, and with so much time left';
 
 CREATE FUNCTION tq_internal.arg_budget(budget interval) RETURNS interval LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -489,23 +489,25 @@ CREATE FUNCTION tq.find_tasks(filter jsonb, after text DEFAULT NULL, max int DEF
 	LANGUAGE tq_read AS $$
 #variable_conflict use_column
 DECLARE
+	began timestamptz := tq_internal.clock_now();
 	f tq_internal.task_filter := tq_internal.arg_filter(filter);
 	before bigint := CASE WHEN after IS NOT NULL THEN (tq_internal.arg_page(after, 1))[1] END;
 	wanted int := tq_internal.arg_max(max);
-	began timestamptz := tq_internal.clock_now();
 	until timestamptz := began + tq_internal.arg_budget(budget);
+	due timestamptz;	-- none for the first chunk: a call looks at something, whatever its budget
 	l record;
 	sees_all bool := tq_internal.has_right('get-task', '*', '*');
-	least_size CONSTANT int := CASE WHEN filter ?| '{payload,tags,error}' THEN 16 ELSE greatest(wanted, 16) END;	-- what may be large is compared in small steps first
-	size int := least_size;
+	size int := CASE WHEN filter ?| '{payload,tags,error}' THEN 16 ELSE greatest(wanted, 16) END;	-- what may be large is compared in small steps first
 	chunk record;
 BEGIN
 	l := tq_internal.find_list(f, 20001);
 	f := l.f;
 	before := coalesce(before, tq_internal.find_start(f));
 	LOOP
-		chunk := tq_internal.find_chunk(f, l.list, before, size, CASE WHEN size > least_size THEN until END);
+		began := tq_internal.clock_now();
+		chunk := tq_internal.find_chunk(f, l.list, before, size, due);
 		before := chunk.next;
+		due := until;
 		IF cardinality(chunk.ids) > 0 THEN
 			RETURN QUERY SELECT * FROM tq_internal.find_rows(chunk.ids[:wanted], sees_all);
 			wanted := wanted - cardinality(chunk.ids);
@@ -515,8 +517,7 @@ BEGIN
 			RETURN QUERY SELECT NULL::tq.slugid, NULL, NULL, NULL, NULL, NULL, tq_internal.find_reached(f, before), NULL::timestamptz, NULL, before::text;
 			EXIT;
 		END IF;
-		size := tq_internal.find_size(size, tq_internal.clock_now() - began, budget);
-		began := tq_internal.clock_now();
+		size := tq_internal.find_size(size, tq_internal.clock_now() - began, until - tq_internal.clock_now());
 	END LOOP;
 END
 $$;
@@ -533,17 +534,19 @@ COMMENT ON TYPE tq_internal.failure_group IS 'tasks that failed for one reason w
 -- Each rule leaves what the rules before it have replaced.
 CREATE FUNCTION tq_internal.error_shape(error jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	shape text := left(coalesce(error ->> 'message',
-		CASE jsonb_typeof(error) WHEN 'object' THEN (SELECT coalesce(string_agg(e.key || ': ' || e.value, ', '), '') FROM jsonb_each_text(error) AS e) END, error #>> '{}'), 1000);
+	shape text := left(coalesce(error ->> 'message', error #>> '{}'), 1000);
 	rule text[];
 BEGIN
+	IF jsonb_typeof(error) = 'object' AND NOT error ? 'message' THEN
+		shape := left((SELECT coalesce(string_agg(e.key || ': ' || e.value, ', '), '') FROM jsonb_each_text(error) AS e), 1000);
+	END IF;
 	FOREACH rule SLICE 1 IN ARRAY ARRAY[
 		['"[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)''[^'']*''(?!\w)', '<text>'],
 		['\m[A-Za-z][A-Za-z0-9+.-]*://[^][\s<>"''`(){},;]+|[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+', '<address>'],
 		['(?<![\w.])(?:[A-Za-z]:\\|\\\\)[^][\s<>"''`(){},;:*?|]+|(?<![\w./~<>])(?:~|\.{1,2})?(?:/[\w.@+%=~-]+)+/?', '<path>'],
 		['\m\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|UTC|[+-]\d\d:?(?:\d\d)?))?(?!\w)|\m\d\d:\d\d:\d\d(?:[.,]\d+)?\M', '<time>'],
 		['\m[[:xdigit:]]{8}-(?:[[:xdigit:]]{4}-){3}[[:xdigit:]]{12}\M|(?<![\w-])[\w-]{8}[Q-T][\w-][CGKOSWaeimquy26-][\w-]{10}[AQgw](?![\w-])', '<id>'],	-- slugid
-		['(?<![\w:])(?=[[:xdigit:]:]*[[:xdigit:]])(?:[[:xdigit:]]{0,4}:){2,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[[:xdigit:]]{0,4})(?:%\w+)?(?![\w:])|\m\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\M', '<address>'],
+		['(?<![\w:.])(?:(?:[[:xdigit:]]{1,4})?:(?:[[:xdigit:]]{0,4}:){1,6}(?:\d{1,3}(?:\.\d{1,3}){3}|[[:xdigit:]]{1,4})|[[:xdigit:]]{1,4}(?::[[:xdigit:]]{1,4}){0,6}::)(?:%\w+)?(?![\w:])|\m\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\M', '<address>'],
 		['(?<![A-Za-z0-9])(?:0x[[:xdigit:]]+|(?=[[:xdigit:]]*\d)(?=[[:xdigit:]]*[A-Fa-f])[[:xdigit:]]{7,}|(?=(?:[A-Za-z]*\d){4})(?=\d*[A-Za-z])[A-Za-z0-9]{16,})(?![A-Za-z0-9])', '<id>'],
 		['(?:(?<![\w<>.])[+-])?(?<![A-Za-z\d.])\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?: ?(?:[numkµ]?s|min|h|d|[kKMGTP]i?B|B|%)(?!\w))?', '<number>'],
 		['(<(?:text|address|path|time|id|number)>)(?:[\s,;]+\1)+', '\1 ...']
@@ -590,11 +593,12 @@ CREATE FUNCTION tq.failure_groups(filter jsonb DEFAULT '{}', after text DEFAULT 
 	LANGUAGE tq_read AS $$
 #variable_conflict use_column
 DECLARE
+	began timestamptz := tq_internal.clock_now();
 	f tq_internal.task_filter := tq_internal.arg_filter('{"state": ["failed", "exception"]}' || filter);
 	before bigint := CASE WHEN after IS NOT NULL THEN (tq_internal.arg_page(after, 1))[1] END;
 	wanted int := tq_internal.arg_max(max);
-	began timestamptz := tq_internal.clock_now();
 	until timestamptz := began + tq_internal.arg_budget(budget);
+	due timestamptz;
 	size int := 16;
 	groups tq_internal.failure_group[];
 	l record;
@@ -606,12 +610,13 @@ BEGIN
 	f := l.f;
 	before := coalesce(before, tq_internal.find_start(f));
 	LOOP
-		chunk := tq_internal.find_chunk(f, l.list, before, size, CASE WHEN size > 16 THEN until END);
+		began := tq_internal.clock_now();
+		chunk := tq_internal.find_chunk(f, l.list, before, size, due);
 		before := chunk.next;
+		due := until;
 		groups := tq_internal.fold_failures(groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids) AS g), 1000);
 		EXIT WHEN before IS NULL OR tq_internal.clock_now() >= until;
-		size := tq_internal.find_size(size, tq_internal.clock_now() - began, budget);
-		began := tq_internal.clock_now();
+		size := tq_internal.find_size(size, tq_internal.clock_now() - began, until - tq_internal.clock_now());
 	END LOOP;
 	RETURN QUERY SELECT g.error, g.reason, g.tasks, g.first_failed, g.last_failed, ARRAY(SELECT q.task_queue_id FROM tq_internal.queue q WHERE q.id = ANY (g.queues) ORDER BY 1), t.task_id, NULL
 		FROM unnest(tq_internal.fold_failures(groups, wanted)) WITH ORDINALITY AS g JOIN tq_internal.task t ON t.id = g.task ORDER BY g.ordinality;

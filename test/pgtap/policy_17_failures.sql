@@ -8,6 +8,7 @@ FROM (VALUES
 	('printer 4 is out of paper', 'printer <number> is out of paper'),
 	('no route to 10.0.0.1, from 10.0.0.2:5432', 'no route to <address>, from <address>'),
 	('[::1]:80, fe80::1%eth0 and 2001:db8::8a2e:370:7334 or ::ffff:192.168.0.1', '[<address>]:<number>, <address> and <address> or <address>'),
+	('fe80:: or 00:1b:44:11:3a:b7, at 12:5: x, x.c:12:5: y', '<address> or <address>, at <number>:<number>: x, x.c:<number>:<number>: y'),
 	('std::vector<int>::at: a :: b', 'std::vector<int>::at: a :: b'),
 	('GET https://example.com/a?b=1&c=2 returned 404', 'GET <address> returned <number>'),
 	('mail to ann.x+y@mail.example.com bounced', 'mail to <address> bounced'),

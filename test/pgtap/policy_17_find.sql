@@ -153,6 +153,8 @@ SELECT is(pg_temp.found('{"queue": "find/a"}', 1000, '0'), 'later waits blocker'
 SELECT is(pg_temp.found('{"payload": {"order": 7}}', 1000, '0'), 'fails', '17.2.5 so do those of small steps');
 SELECT row_eq($$SELECT count(*), count(task_id), max(created) FROM tq.find_tasks('{"payload": {"order": 7}}', budget => '0')$$, ROW(1::bigint, 0::bigint, pg_temp.base()), '17.2.2 the last row has a page, and how far it came');
 SELECT is(count(*), 0::bigint, '17.2.2 there is none when there is no more') FROM tq.find_tasks('{"payload": {"order": 8}}', budget => '1 hour');
+SELECT is(tq_internal.find_size(1000, took::interval, left_over::interval), expected, '17.2.2 the next chunk after 1,000 in ' || took || ', with ' || left_over || ' left')
+FROM (VALUES ('1 ms', '1 min', 2000), ('7 ms', '1 min', 1000), ('11 ms', '1 min', 500), ('1 ms', '30 ms', 1000), ('2 ms', '30 ms', 500), ('1 ms', '-1 ms', 500)) AS v (took, left_over, expected);
 SELECT is(pg_temp.call_as('none', format('SELECT count(*) FROM tq.find_tasks(''{}'', budget => %L)', budget)), expected, '17.2.2 a budget of ' || budget)
 FROM (VALUES ('-1 s', 'TQ400 It is "-00:00:01".'), ('1 hour 1 s', 'TQ400 It is "01:00:01".'), ('178000000 years', 'TQ400 It is "178000000 years".'), ('1 hour', '100'), ('0', '100')) AS v (budget, expected);
 SELECT is(pg_temp.call_as('none', 'SELECT count(*) FROM tq.find_tasks(''{}'', max => 0)') ~ '^TQ400 ', true, '17.2.2 a max of 0');
