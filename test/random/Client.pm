@@ -907,6 +907,117 @@ sub own_move_tasks
 	return;
 }
 
+# ---- what a filter finds (doc/spec/policy.md 17) ----
+
+my @states = qw(unscheduled pending running completed failed exception);
+
+sub json_of { my (@texts) = @_; return '[' . join(',', map { "\"$_\"" } @texts) . ']' }
+
+# A filter of own tasks: as JSON, and as what it asks of a task of the model.
+sub own_filter
+{
+	my ($self, @of) = @_;
+	my $m      = $self->{model};
+	my @queues = rand() < 0.7 ? $self->own_queue : @{ $self->{queues} };
+	my %json   = (queue => json_of(@queues));
+	my $like   = $m->task($self->own_id);
+	my $has    = sub { my ($value, @values) = @_; return defined $value && grep { $value eq $_ } @values };
+	my @asks   = sub { return $has->($_[0]{def}{queue}, @queues) };
+	@of = splice(@{ [ shuffle(@states) ] }, 0, 1 + int(rand(3))) if rand() < (@of ? 0.2 : 0.6);
+	if (@of)
+	{
+		$json{state} = json_of(@of);
+		push @asks, sub { return $has->(Model::state_of($_[0]), @of) };
+	}
+	my %more = (
+		priority => sub { my @wanted = splice(@{ [ shuffle(1 .. 7) ] }, 0, 4); return (json_of(map { Plan::priority_name($_) } @wanted), sub { return $has->($_[0]{def}{priority}, @wanted) }) },
+		runsAtLeast => sub { my $n = 1 + int(rand(3)); return ($n, sub { return @{ $_[0]{runs} } >= $n }) },
+		group => sub { my $id = Model::group_of($like->{def}); return ("\"$id\"", sub { return Model::group_of($_[0]{def}) eq $id }) },
+		waitsFor => sub { my $id = $self->own_id; return ("\"$id\"", sub { return $has->($id, @{ $_[0]{def}{deps} }) }) },
+		payload => sub { my $n = $like->{def}{payload}; return ("{\"n\":$n}", sub { return $_[0]{def}{payload} == $n }) },
+		reason => sub {
+			my @wanted = splice(@{ [ shuffle('failed', 'canceled', 'completed', 'scheduled', 'rerun', 'failure-retry') ] }, 0, 3);
+			return (json_of(@wanted), sub { my $run = Model::last_run($_[0]); return $run && $has->($run->{reasonResolved} // $run->{reasonCreated}, @wanted) });
+		});
+	for my $key ($like ? splice(@{ [ shuffle(sort keys %more) ] }, 0, pick(0, 0, 1, 1, 2)) : ())
+	{
+		($json{$key}, my $ask) = $more{$key}->();
+		push @asks, $ask;
+	}
+	return ('{' . join(',', map { "\"$_\":$json{$_}" } sort keys %json) . '}',
+		sub { my ($t) = @_; return !grep { !$_->($t) } @asks });
+}
+
+# The newest own tasks that a filter finds, read in pages, as the model says; with those that it has forgotten.
+sub found
+{
+	my ($self, $filter, $asks, $most) = @_;
+	my $m = $self->{model};
+	my ($size, $page, @found) = (pick(3, 8, 1000));
+	while (!defined $most || @found < $most)
+	{
+		my $max = defined $most ? min($size, $most - @found) : $size;
+		my ($r) = $self->own(sub { return undef }, q(SELECT task_id, page FROM tq.find_tasks($1, $2, $3, '1 min')), $filter, $page, $max) or return;
+		push @found, map { $_->[0] } @{ $r->{rows} };
+		last if @{ $r->{rows} } < $max;
+		$page = $r->{rows}[-1][1];
+	}
+	my @got  = grep { $m->task($_) } @found;
+	my @want = map { $_->{def}{id} } reverse Model::by_creation(grep { $asks->($_) } values %{ $m->{tasks} });
+	splice(@want, scalar @got) if defined $most && @found == $most && @got < @want;
+	$self->fault("find_tasks($filter): @got instead of @want") if "@got" ne "@want";
+	return @found;
+}
+
+sub own_find
+{
+	my ($self) = @_;
+	my ($filter, $asks) = $self->own_filter(pick([], [qw(failed exception)])->@*);
+	my @found = $self->found($filter, $asks);
+	return if @{ $self->{faults} } || $filter !~ /"state":\["failed","exception"\]/;
+	my ($r) = $self->own(sub { return undef }, q(SELECT coalesce(sum(tasks), 0) FROM tq.failure_groups($1, budget => '1 min')), $filter) or return;
+	$self->fault("failure_groups($filter): $r->{rows}[0][0] tasks instead of " . @found) if $r->{rows}[0][0] != @found;
+	return;
+}
+
+# What each action is for a found task, and the states of which most have; the
+# rest of the server is refused.  What the model has forgotten is past its deadline.
+my %actions = (
+	cancel   => [ qw(unscheduled pending running) ],
+	rerun    => [ qw(completed failed exception) ],
+	schedule => ['unscheduled'],
+	priority => [ qw(unscheduled pending) ],
+	move     => [ qw(unscheduled pending) ],
+	delay    => ['pending'],
+	discard  => [ qw(failed exception) ]);
+
+sub own_apply
+{
+	my ($self) = @_;
+	my $action = pick(sort keys %actions);
+	my ($filter, $asks) = $self->own_filter($actions{$action}->@*);
+	my $most  = 1 + int(rand(60));
+	my @found = $self->found($filter, $asks, $most);
+	return if @{ $self->{faults} };
+	my $after = rand() < 0.4 ? 0 : ROUND_MS + ROUND_MS / 2 + 5000;
+	my $queue = $self->own_queue;
+	my $level = 1 + int(rand(7));
+	my %arguments = (
+		priority => sprintf('{"priority": "%s"}', Plan::priority_name($level)),
+		move     => "{\"queue\": \"$queue\"}",
+		delay    => sprintf('{"until": "%s"}', Plan::time_of(floor($self->virtual) + $after)));
+	my ($r, $want) = $self->own(
+		sub {
+			my ($m) = @_;
+			return 'TQ400' if $self->{in_tx};
+			return (undef, $m->apply($action, { after => $after, queue => $queue, priority => $level }, reverse @found));
+		},
+		'CALL tq.apply($1, $2, $3, false, $4)', $filter, $action, $arguments{$action} // '{}', $most) or return;
+	my ($tasks, $refused) = @{ $r->{rows}[0] };
+	$self->fault("apply($filter, $action, " . ($arguments{$action} // '') . ", $most): $tasks and $refused instead of $want") if $tasks != $want;
+	return;
+}
+
 # ---- fairness: tasks of their own, all of which are claimed by one operation ----
 
 my %weights = (a => 1, b => 1, half => 0.5, four => 4);
@@ -1061,7 +1172,7 @@ my @own_operations = (
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,
 	resolve_each => 3, resolve_and_claim => 4,
-	cancel_tasks => 0.5, move_tasks => 2, fair => 1.5,
+	cancel_tasks => 0.5, move_tasks => 2, fair => 1.5, find => 3, apply => 3,
 	set_queue   => 9,  pause => 1, resume => 3,
 	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,

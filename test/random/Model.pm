@@ -1422,6 +1422,49 @@ sub move_tasks
 	return;
 }
 
+# Was this task ever resolved?
+sub was_resolved
+{
+	my ($t) = @_;
+	my ($first, @more) = @{ $t->{runs} };
+	return is_resolved($t) || $t->{waits} && defined $first || grep { $_->{reasonCreated} eq 'rerun' } @more;
+}
+
+# What apply() does to a task that it finds, by its action: returns what it is refused for.
+my %apply = (
+	rerun    => sub { my ($m, $t) = @_; return $m->rerun($t->{def}{id}) },
+	schedule => sub { my ($m, $t) = @_; return $m->schedule($t->{def}{id}) },
+	delay    => sub { my ($m, $t, $how) = @_; return $m->reschedule($t->{def}{id}, $how->{after}) },
+	priority => sub {
+		my ($m, $t, $how) = @_;
+		return 'TQ409' if $m->is_late($t) || was_resolved($t) || $t->{def}{priority} == $how->{priority};
+		$t->{def} = { %{ $t->{def} }, priority => $how->{priority} };
+		return;
+	},
+	move => sub {
+		my ($m, $t, $how) = @_;
+		return 'left' if $m->is_late($t) || state_of($t) !~ /^(?:unscheduled|pending)$/ || has_keys($t->{def}) || $t->{def}{queue} eq $how->{queue};
+		$t->{def} = { %{ $t->{def} }, queue => $how->{queue} };
+		$m->{queues}{ $how->{queue} } = 1;
+		return;
+	},
+	cancel => sub {
+		my ($m, $t) = @_;
+		return 'left' if $m->is_late($t) || is_resolved($t);
+		$m->cancel_member($t);
+		return;
+	});
+
+# An action on these tasks, in the order of their creation (17.3).  Returns how many it changes.
+sub apply
+{
+	my ($m, $action, $how, @ids) = @_;
+	return scalar grep { !defined $m->discard($_) } @ids if $action eq 'discard';
+	my @done = grep { !defined $apply{$action}->($m, $_, $how) } map { $m->{tasks}{$_} // () } @ids;
+	$m->release(map { $_->{def}{id} } @done) if $action eq 'cancel';
+	return scalar @done;
+}
+
 sub has_keys
 {
 	my ($d) = @_;

@@ -416,6 +416,8 @@ sub shared_task
 	};
 }
 
+sub priority_name { my ($number) = @_; return $priorities[ $number - 1 ] }
+
 # The definition as JSON; nothing in it needs escaping.
 sub definition_json
 {
@@ -427,7 +429,7 @@ sub definition_json
 	  . ($d->{scheduler} ? ",\"schedulerId\":\"$d->{scheduler}\"" : '')
 	  . ($deps           ? ",\"dependencies\":[$deps]"            : '')
 	  . ($d->{all}       ? ',"requires":"all-resolved"'           : '')
-	  . ',"priority":"' . $priorities[ $d->{priority} - 1 ] . '"'
+	  . ',"priority":"' . priority_name($d->{priority}) . '"'
 	  . ',"retries":' . ($d->{given} // $d->{retries})
 	  . ($d->{policy}        ? ',"policy":' . policy_json($d->{policy}) : '')
 	  . (defined $d->{delay} ? ',"delay":' . $d->{delay} / 1000         : '')
