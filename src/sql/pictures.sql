@@ -205,13 +205,16 @@ COMMENT ON FUNCTION tq_internal.drawn_title(tq.slugid, text) IS 'id and name of 
 -- ended last before its last run was scheduled, or will be by the one that ends last.
 -- So the path leads back from the end of the group, one task at a time; only ends of
 -- tasks that are not resolved have to be computed before, dependencies first.  Numbers
--- of dependents are greater, but for some that were added later: hence the passes.
+-- of dependents are greater, but for those that were added later, or come earlier in a
+-- call that creates many: hence the passes, in turn from either end.
+--
+-- Arrays stand for joins, because statements of tq join by indexes only.  Each task has
+-- its place in them; that of an id is found by the array of all ids, in their order.
 
 CREATE FUNCTION tq_internal.critical_tasks(group_number bigint, task_group_id tq.slugid, is_over bool, now timestamptz)
 	RETURNS TABLE (place int, task bigint, state smallint, ends timestamptz, slack interval) LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	medians jsonb;	-- of queues, by number
-	places jsonb;	-- of tasks in the arrays, by id: statements of tq join by indexes only
 	ids bigint[];
 	states smallint[];
 	scheduled timestamptz[];
@@ -222,7 +225,8 @@ DECLARE
 	is_stable bool := is_over;
 	path int[] := '{}';
 	slacks interval[] := '{}';
-	n int := 0;
+	n int;
+	i int;
 	low int;
 	high int;
 	here int;
@@ -233,31 +237,40 @@ BEGIN
 	IF NOT is_over THEN
 		SELECT coalesce(jsonb_object_agg(c.queue, c.run_p50), '{}') INTO medians FROM tq_internal.queue_counters() AS c;
 	END IF;
-	SELECT array_agg(y.id ORDER BY y.nth), jsonb_object_agg(y.task_id, y.nth), array_agg(y.state ORDER BY y.nth), array_agg(y.scheduled ORDER BY y.nth),
-			array_agg(CASE WHEN y.state >= 3 THEN y.resolved ELSE greatest(CASE WHEN y.state = 2 THEN y.started ELSE critical_tasks.now END + y.takes, critical_tasks.now) END ORDER BY y.nth),
-			array_agg(y.takes ORDER BY y.nth)
-		INTO ids, places, states, scheduled, ended, takes
-		FROM (SELECT x.*, row_number() OVER (ORDER BY x.id) AS nth, CASE WHEN x.state < 3 THEN coalesce((medians ->> x.queue::text)::interval, '0') END AS takes
-			FROM (SELECT m.id, m.task_id, m.queue, r.started, r.resolved,
+	SELECT array_agg(y.id), array_agg(y.state), array_agg(y.scheduled), array_agg(y.takes),
+			array_agg(CASE WHEN y.state >= 3 THEN y.resolved ELSE greatest(CASE WHEN y.state = 2 THEN y.started ELSE critical_tasks.now END + y.takes, critical_tasks.now) END)
+		INTO ids, states, scheduled, takes, ended
+		FROM (SELECT x.*, CASE WHEN x.state < 3 THEN coalesce((medians ->> x.queue::text)::interval, '0') END AS takes
+			FROM (SELECT m.id, m.queue, r.started, r.resolved,
 					CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1 ELSE coalesce(r.state, 0) END AS state,
 					CASE WHEN u.task IS NULL THEN coalesce(p.scheduled, d.scheduled, r.scheduled) END AS scheduled
 				FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m
-					LEFT JOIN tq_internal.unscheduled u ON u.task = m.id
-					LEFT JOIN tq_internal.delayed d ON d.task = m.id
+					LEFT JOIN tq_internal.unscheduled u ON NOT is_over AND u.task = m.id
+					LEFT JOIN tq_internal.delayed d ON NOT is_over AND d.task = m.id
 					LEFT JOIN LATERAL tq_internal.pending_of(CASE WHEN NOT is_over THEN m.id END) AS p ON true
 					LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
-				LIMIT 50001) AS x) AS y;
+				LIMIT 50001) AS x ORDER BY x.id) AS y;
 	IF cardinality(ids) > 50000 THEN
 		PERFORM tq_internal.too_large(task_group_id, 50000, 'tasks');
 	END IF;
-	SELECT array_agg(e.dependent ORDER BY e.dependent, e.required), array_agg(e.required ORDER BY e.dependent, e.required) INTO dependents, required
-		FROM (SELECT (places ->> m.task_id::text)::int AS dependent, (places ->> d.slug::text)::int AS required
-				FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m CROSS JOIN LATERAL unnest(m.dependencies) AS d (slug)) AS e
-		WHERE e.dependent <> e.required;
+	SELECT array_agg(e.dependent) FILTER (WHERE e.dependent <> e.required), array_agg(e.required) FILTER (WHERE e.dependent <> e.required), count(*)
+		INTO dependents, required, n
+		FROM (SELECT p.dependent, CASE WHEN p.slugs[p.at] = p.slug THEN p.places[p.at] END AS required
+			FROM (SELECT m.place AS dependent, d.slug, s.slugs, s.places, width_bucket(d.slug, s.slugs) AS at
+				FROM (SELECT array_agg(o.task_id) AS slugs, array_agg(o.place) AS places
+						FROM (SELECT m.task_id, row_number() OVER (ORDER BY m.id) AS place FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m ORDER BY m.task_id) AS o) AS s
+					CROSS JOIN (SELECT m.dependencies, row_number() OVER (ORDER BY m.id) AS place FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m) AS m
+					CROSS JOIN LATERAL unnest(m.dependencies) AS d (slug) LIMIT 500001) AS p
+			ORDER BY 1, 2) AS e;
+	IF n > 500000 THEN
+		PERFORM tq_internal.too_large(task_group_id, 500000, 'dependencies');
+	END IF;
+	n := coalesce(cardinality(required), 0);
 	FOR pass IN 1 .. 100 LOOP
 		EXIT WHEN is_stable;
 		is_stable := true;
-		FOR i IN 1 .. coalesce(cardinality(required), 0) LOOP
+		FOR nth IN 1 .. n LOOP
+			i := CASE pass % 2 WHEN 1 THEN nth ELSE n + 1 - nth END;
 			CONTINUE WHEN states[dependents[i]] > 0;
 			at := greatest(ended[required[i]], critical_tasks.now) + takes[dependents[i]];
 			CONTINUE WHEN at <= ended[dependents[i]];
@@ -265,6 +278,7 @@ BEGIN
 			is_stable := false;
 		END LOOP;
 	END LOOP;
+	n := 0;
 	SELECT x.nth, lead(x.at) OVER w INTO here, second FROM unnest(ended) WITH ORDINALITY AS x (at, nth)
 		WINDOW w AS (ORDER BY x.at DESC, x.nth DESC) ORDER BY x.at DESC, x.nth DESC LIMIT 1;
 	WHILE here IS NOT NULL AND n < cardinality(ids) LOOP

@@ -51,6 +51,21 @@ SELECT pg_temp.at('10 s'), pg_temp.take('x'), pg_temp.at('30 s');
 SELECT ok(pg_temp.path('on') LIKE 'x running %, y unscheduled %', '2.7 critical_path: of a group that goes on, what is expected to end last');
 SELECT ok((SELECT bool_and(ends >= pg_temp.clock() - interval '5 seconds') FROM tq.critical_path(pg_temp.id('on'))), '2.7 critical_path: nothing unresolved ends before now');
 
+-- a run takes 100 s
+SELECT regexp_replace(pg_get_functiondef('tq_internal.queue_counters'::regproc), '\n LANGUAGE c.*',
+	E'\n LANGUAGE plpgsql AS $f$ BEGIN FOR queue IN SELECT q.id FROM tq_internal.queue q LOOP run_p50 := ''100 s''; RETURN NEXT; END LOOP; END $f$') \gexec
+
+-- dependencies that come later than their dependents: each of 150 tasks waits for the next
+SELECT pg_temp.at('0 s'), pg_temp.create('v0', '{"$group": "back"}');
+SELECT pg_temp.create('v' || n, '{"$group": "back", "$deps": ["v0"]}') FROM generate_series(1, 150) AS n \g /dev/null
+SELECT tq.add_dependencies(pg_temp.id('v' || n), ARRAY[pg_temp.id('v' || n + 1)]) FROM generate_series(1, 149) AS n \g /dev/null
+SELECT is((SELECT string_agg(name, ' ' ORDER BY place) FROM tq.critical_path(pg_temp.id('back'))), 'v0 ' || (SELECT string_agg('v' || n, ' ' ORDER BY n DESC) FROM generate_series(1, 150) AS n),
+	'2.7 critical_path: of a chain whose tasks were created from its end');
+
+-- so many dependencies are too many
+UPDATE tq_internal.task SET dependencies = array_fill(pg_temp.id('v0'), ARRAY[500001]) WHERE task_id = pg_temp.id('v1');
+SELECT pg_temp.throws($$SELECT * FROM tq.critical_path(pg_temp.id('back'))$$, 'TQ400', '2.7 critical_path: of more than 500,000 dependencies');
+
 SELECT pg_temp.throws($$SELECT * FROM tq.critical_path(pg_temp.id('no such'))$$, 'TQ404', '2.7 critical_path: of no group');
 SELECT pg_temp.throws($$SELECT * FROM tq.critical_path(NULL)$$, 'TQ400', '2.7 critical_path: NULL');
 

@@ -1,6 +1,7 @@
 -- doc/spec/policy.md 17.3: apply.  It ends transactions, so that this file has none around it.
 -- Other sessions: test/isolation/specs/apply-vs-claim.spec.
 \ir policy.psql
+\set SHOW_CONTEXT never
 SET tq.expire_batch = 3;
 SET tq.audit = operators;
 
