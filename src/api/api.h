@@ -111,6 +111,7 @@ extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
 /* ---- count_api.c: counts of queues ---- */
 
 extern int64 tq_runs_ended(const TqQueueCounts *counts, TqState state);
+extern int64 tq_runs_ended_for(const TqQueueCounts *counts, TqResolved reason);
 
 /* ---- report_json.c: reads results, errors and reports of workers ---- */
 

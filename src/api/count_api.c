@@ -171,21 +171,33 @@ tq_runs_ended(const TqQueueCounts *counts, TqState state)
 	return runs;
 }
 
+/*
+ * Returns how many runs of a queue have ended for a reason.  Two reasons have one
+ * name: their runs are those of the first, and the second has none.
+ */
+int64
+tq_runs_ended_for(const TqQueueCounts *counts, TqResolved reason)
+{
+	const int64 *ended = counts->counters + TQ_QUEUE_ENDED;
+
+	if (reason == TQ_RESOLVED_CANCELED_BY_WORKER)
+		return 0;
+	return ended[reason] + (reason == TQ_RESOLVED_CANCELED
+								? ended[TQ_RESOLVED_CANCELED_BY_WORKER]
+								: 0);
+}
+
 /* Returns how many runs have ended without success, by reason. */
 static Jsonb *
 reasons_json(const TqQueueCounts *counts)
 {
 	JsonbParseState *state = tq_json_begin();
-	const int64 *ended = counts->counters + TQ_QUEUE_ENDED;
 
 	for (int reason = 1; reason <= TQ_RESOLVED_LAST; reason++)
 	{
-		int64 runs = ended[reason];
+		int64 runs = tq_runs_ended_for(counts, (TqResolved) reason);
 
-		/* Two reasons have one name. */
-		if (reason == TQ_RESOLVED_CANCELED)
-			runs += ended[TQ_RESOLVED_CANCELED_BY_WORKER];
-		if (runs > 0 && reason != TQ_RESOLVED_CANCELED_BY_WORKER &&
+		if (runs > 0 &&
 			tq_resolved_state((TqResolved) reason) != TQ_STATE_COMPLETED)
 			tq_json_add_int(&state, tq_resolved_name((TqResolved) reason),
 							runs);

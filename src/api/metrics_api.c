@@ -482,18 +482,13 @@ put_exceptions(MetricsPage *page, const Metrics *metrics)
 		char *more = psprintf(",reason=\"%s\"} ",
 							  tq_resolved_name((TqResolved) reason));
 
-		/* Two reasons have one name. */
-		if (tq_resolved_state((TqResolved) reason) != TQ_STATE_EXCEPTION ||
-			reason == TQ_RESOLVED_CANCELED_BY_WORKER)
+		if (tq_resolved_state((TqResolved) reason) != TQ_STATE_EXCEPTION)
 			continue;
 		for (int i = 0; i < shown(metrics); i++)
 		{
 			const MetricsQueue *queue = &metrics->queues[i];
-			const int64 *ended = queue->counts->counters + TQ_QUEUE_ENDED;
-			int64 runs = ended[reason];
+			int64 runs = tq_runs_ended_for(queue->counts, (TqResolved) reason);
 
-			if (reason == TQ_RESOLVED_CANCELED)
-				runs += ended[TQ_RESOLVED_CANCELED_BY_WORKER];
 			if (runs == 0)
 				continue;
 			PUT_HEAD(page, "tq_runs_exception_total{", queue, more);

@@ -248,6 +248,13 @@ is(psql($node, q{SELECT sum(pending) FROM tq.queue_stats WHERE task_queue_id ~ '
 ok(wait_exact($node), 'and counters again');
 is_exact($node, 'after that');
 
+# ---- two reasons have one name ----
+
+psql($node, q{SELECT tq.cancel_task(tq.enqueue('c/x')); SELECT tq.enqueue('c/x');
+	SELECT tq.resolve(jsonb_build_array(jsonb_build_object('taskId', task_id, 'runId', run_id, 'reason', 'canceled'))) FROM tq.claim_work('c/x', 'g', 'w')});
+is(psql($node, q{SELECT reasons FROM tq.queue_stats WHERE task_queue_id = 'c/x'}), '{"canceled": 2}', 'a client canceled a task, and a worker one');
+is(join(' ', psql($node, 'SELECT tq.metrics()') =~ /^tq_runs_exception_total\{queue="c\/x",(.*)$/mg), 'reason="canceled"} 2', 'they are one sample of the metrics');
+
 # ---- changes by other statements ----
 
 psql($node, q{DELETE FROM tq_internal.pending WHERE task IN (SELECT task FROM tq_internal.pending LIMIT 1)});
