@@ -15,7 +15,7 @@
  * in one call at most, those first at which none has looked for the longest time.
  * What was found is kept in shared memory.
  *
- * Cost, for 1,000 queues of which all have tasks: 4 ms, and 3 MB of text.  So
+ * Cost, for 1,000 queues of which all have tasks: 3 ms, and 3 MB of text.  So
  * each line is put together of pieces that are made once.
  *
  * Locks: that of the counters, in share mode, as a commit has it; those of the
@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "../core/names.h"
@@ -505,47 +506,96 @@ static const int64 ends[] = {1,       5,       20,       80,      320,
 							 1280,    5120,    20480,    81920,   327680,
 							 1310720, 5242880, 20971520, 83886080};
 
+#define ENDS lengthof(ends)
+
+/* What the buckets of a histogram have in common. */
+typedef struct Buckets
+{
+	char *name; /* with the brace behind it */
+	Size length;
+	char *le[ENDS + 1]; /* what follows the label of the queue */
+	Size le_length[ENDS + 1];
+	int first_behind[ENDS +
+					 1]; /* the buckets that are counted, from this on */
+} Buckets;
+
+static void
+begin_buckets(Buckets *buckets, const char *name)
+{
+	buckets->name = psprintf("%s_bucket{", name);
+	buckets->length = strlen(buckets->name);
+	for (int i = 0; i < ENDS; i++)
+	{
+		buckets->le[i] = psprintf(",le=\"%.9g\"} ", (double) ends[i] / 1000);
+		buckets->first_behind[i] = tq_histogram_bucket(ends[i]);
+	}
+	buckets->le[ENDS] = pstrdup(",le=\"+Inf\"} ");
+	buckets->first_behind[ENDS] = TQ_BUCKETS;
+	for (int i = 0; i <= ENDS; i++)
+		buckets->le_length[i] = strlen(buckets->le[i]);
+}
+
+/*
+ * Puts the buckets of a queue; returns how much they have together.  Most of the
+ * lines are like the one before but for the end of the bucket.
+ */
+static int64
+put_buckets(MetricsPage *page, const Buckets *buckets,
+			const MetricsQueue *queue, const int64 *counts)
+{
+	Size head_length = buckets->length + queue->length;
+	int64 below = 0;
+	int at = 0;
+	char value[MAXINT8LEN + 1];
+	Size length = 0;
+	Size head;
+
+	page_reserve(page, (ENDS + 1) * (head_length + LINE_ROOM));
+	head = page->length;
+	for (int i = 0; i <= ENDS; i++)
+	{
+		int64 last = below;
+
+		while (at < buckets->first_behind[i])
+			below += counts[at++];
+		if (i == 0)
+		{
+			put(page, buckets->name, buckets->length);
+			put(page, queue->label, queue->length);
+		}
+		else
+			put(page, page->data + head, head_length);
+		put(page, buckets->le[i], buckets->le_length[i]);
+		if (i == 0 || below != last)
+		{
+			length = pg_lltoa(below, value);
+			value[length++] = '\n';
+		}
+		put(page, value, length);
+	}
+	return below;
+}
+
 static void
 put_histogram(MetricsPage *page, const Metrics *metrics, const char *name,
 			  int counter, int sum)
 {
-	char *bucket = psprintf("%s_bucket{", name);
 	char *sum_name = psprintf("%s_sum{", name);
 	char *count_name = psprintf("%s_count{", name);
-	Size length = strlen(bucket);
-	char *le[lengthof(ends)];
-	Size le_length[lengthof(ends)];
-	int first_behind[lengthof(ends)];
+	Buckets buckets;
 
-	for (int i = 0; i < lengthof(ends); i++)
-	{
-		le[i] = psprintf(",le=\"%.9g\"} ", (double) ends[i] / 1000);
-		le_length[i] = strlen(le[i]);
-		first_behind[i] = tq_histogram_bucket(ends[i]);
-	}
+	begin_buckets(&buckets, name);
 	for (int i = 0; i < shown(metrics); i++)
 	{
 		const MetricsQueue *queue = &metrics->queues[i];
-		const int64 *counts = queue->counts->counters + counter;
-		int64 below = 0;
-		int at = 0;
+		const int64 *counters = queue->counts->counters;
+		int64 runs = put_buckets(page, &buckets, queue, counters + counter);
 
-		for (int j = 0; j < lengthof(ends); j++)
-		{
-			for (; at < first_behind[j]; at++)
-				below += counts[at];
-			put_head(page, bucket, length, queue, le[j], le_length[j]);
-			put_value(page, below);
-		}
-		for (; at < TQ_BUCKETS; at++)
-			below += counts[at];
-		PUT_HEAD(page, bucket, queue, ",le=\"+Inf\"} ");
-		put_value(page, below);
 		PUT_HEAD(page, sum_name, queue, "} ");
-		put_seconds(page, queue->counts->counters[sum]);
+		put_seconds(page, counters[sum]);
 		put(page, "\n", 1);
 		PUT_HEAD(page, count_name, queue, "} ");
-		put_value(page, below);
+		put_value(page, runs);
 	}
 }
 

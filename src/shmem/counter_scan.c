@@ -433,8 +433,6 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 static void
 counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 {
-	uint32 now;
-
 	counts->queue = (int32) queue->key.id;
 	counts->has_gauges = queue->gauges.state == TQ_GAUGES_EXACT;
 	counts->looked = pg_atomic_read_u32(&queue->looked);
@@ -442,9 +440,13 @@ counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 	counts->oldest = (TimestampTz) pg_atomic_read_u64(&queue->oldest);
 	for (int i = 0; i < TQ_QUEUE_COUNTERS; i++)
 		counts->counters[i] = (int64) pg_atomic_read_u64(&queue->counters[i]);
-	/* Add up the events of the last minute, without the present period. */
-	now = (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S);
 	memset(counts->last_minute, 0, sizeof(int64) * TQ_RATES);
+}
+
+/* Adds up the events of the last minute, without the present period. */
+static void
+add_rates(TqCountQueue *queue, uint32 now, int64 *rates)
+{
 	for (int i = 0; i < TQ_COUNT_PERIODS; i++)
 	{
 		TqCountPeriod *period = &queue->periods[i];
@@ -452,8 +454,7 @@ counter_scan_read_queue(TqCountQueue *queue, TqQueueCounts *counts)
 
 		for (int rate = 0;
 			 rate < TQ_RATES && age > 0 && age < TQ_COUNT_PERIODS; rate++)
-			counts->last_minute[rate] += pg_atomic_read_u32(
-				&period->events[rate]);
+			rates[rate] += pg_atomic_read_u32(&period->events[rate]);
 	}
 }
 
@@ -469,11 +470,12 @@ own_queues(void)
 }
 
 /*
- * Reads the counters of all queues of this database, with room for so many more.
- * The caller holds the lock.
+ * Reads the counters of all queues of this database, with room for so many more;
+ * without their rates if there is no `now`, a number of a period.  The caller
+ * holds the lock.
  */
 static TqQueueCounts *
-read_entries(Oid extension, int more, int *n)
+read_entries(Oid extension, uint32 now, int more, int *n)
 {
 	int room = (int) hash_get_num_entries(tq_count_queues);
 	TqQueueCounts *found = palloc_extended(sizeof(TqQueueCounts) *
@@ -486,9 +488,13 @@ read_entries(Oid extension, int more, int *n)
 	hash_seq_init(&scan, tq_count_queues);
 	while ((queue = hash_seq_search(&scan)) != NULL)
 	{
-		if (queue->key.database == MyDatabaseId &&
-			queue->key.extension == extension && *n < room)
-			counter_scan_read_queue(queue, &found[(*n)++]);
+		if (queue->key.database != MyDatabaseId ||
+			queue->key.extension != extension || *n >= room)
+			continue;
+		counter_scan_read_queue(queue, &found[*n]);
+		if (now != 0)
+			add_rates(queue, now, found[*n].last_minute);
+		(*n)++;
 	}
 	return found;
 }
@@ -514,7 +520,10 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	source = tq_counts_source(tq_count_find_database(), extension, identity);
 	if (source == TQ_COUNT_MEMORY && tq_count_find_database()->is_full)
 		source = TQ_COUNT_TABLES;
-	*found = read_entries(extension, own_queues(), n);
+	*found =
+		read_entries(extension,
+					 (uint32) (tq_clock_real_seconds() / TQ_COUNT_PERIOD_S),
+					 own_queues(), n);
 	tq_count_unlock();
 	/*
 	 * Add empty counters of the queues that only this transaction has changed.
@@ -566,7 +575,7 @@ tq_counts_read_totals(Oid extension, uint64 identity, int *n,
 	others->is_full = database != NULL && database->is_full;
 	for (int i = 0; others->has_gauges && i < TQ_QUEUE_GAUGES; i++)
 		others->counters[i] = (int64) pg_atomic_read_u64(&database->others[i]);
-	found = read_entries(extension, 0, n);
+	found = read_entries(extension, 0, 0, n);
 	tq_count_unlock();
 	for (int i = 0; i < *n; i++)
 		found[i].has_gauges &= others->has_gauges;
