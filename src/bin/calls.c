@@ -359,13 +359,21 @@ calls_had_enough(void)
 	return options.once && claimed_ever;
 }
 
+/* Returns whether no command is there for what may be claimed. */
+bool
+calls_are_closed(void)
+{
+	return options.serve && !serve_takes_any();
+}
+
 /* Returns how many runs the worker has room for. */
 static int
 room(void)
 {
 	int waiting = jobs_count(JOB_READY);
 
-	if (stopping || calls_had_enough() || (options.drain && found_nothing))
+	if (stopping || calls_had_enough() || (options.drain && found_nothing) ||
+		calls_are_closed())
 		return 0;
 	if (options.batch > 1)
 		return waiting > options.batch / 2 ? 0 : options.batch - waiting;

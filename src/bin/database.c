@@ -473,7 +473,7 @@ work(Database *db)
 {
 	if (db->state == DATABASE_CONNECTING && now >= db->give_up_at)
 		lose(db, "the server does not answer");
-	if (database_waits(db) && (stopping || db->renew))
+	if (database_waits(db) && (stopping || db->renew || calls_are_closed()))
 		cancel_wait(db);
 	if (db->renew && db->state != DATABASE_BUSY)
 		drop(db);

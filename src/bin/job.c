@@ -683,6 +683,16 @@ job_end_status(Job *job, int status)
 	free(name);
 }
 
+/* A run was given to a command that had ended: it waits for another one. */
+void
+job_return(Job *job)
+{
+	log_line(LOG_DEBUG, job, "was not begun, and waits for another command");
+	job->process = NULL;
+	cut_free(&job->errors);
+	job_set_state(job, JOB_READY);
+}
+
 /* The claim is no longer ours: the command is stopped, and nothing reported. */
 void
 job_lose(Job *job, const char *why)
@@ -767,23 +777,23 @@ job_refused(Job *job, const PGresult *result)
 
 /* ---- what is due ---- */
 
-/* Gives back what is to be run, because the worker ends. */
+/* Gives back what is to be run. */
 void
-jobs_give_back_ready(void)
+jobs_give_back_ready(const char *why)
 {
 	for (Job *job = first_job; job != NULL; job = job->next)
 		if (job->state == JOB_READY)
 		{
 			job->given_back = true;
-			job_end(job, "worker-shutdown", "the worker ends");
+			job_end(job, "worker-shutdown", why);
 		}
 }
 
-/* Gives back what runs as well, when its command has ended. */
+/* Gives back all, because the worker ends: what runs, when its command has. */
 void
 jobs_give_back(void)
 {
-	jobs_give_back_ready();
+	jobs_give_back_ready("the worker ends");
 	for (Job *job = first_job; job != NULL; job = job->next)
 		if (job->state == JOB_RUNNING)
 			job->given_back = true;

@@ -167,7 +167,7 @@ work_on_stop(void)
 		return;
 	if (now < stop_at)
 	{
-		jobs_give_back_ready();
+		jobs_give_back_ready("the worker ends");
 		wake_at(stop_at);
 		return;
 	}

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #endif
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ Process *
 processes_free_one(void)
 {
 	for (Process *p = processes; p < processes + options.jobs; p++)
-		if (p->job == NULL && (p->pid != 0) == options.serve && !p->stopping)
+		if (p->job == NULL && (options.serve ? serve_takes(p) : p->pid == 0))
 			return p;
 	return NULL;
 }
@@ -354,6 +355,20 @@ process_close_input(Process *process)
 	process->written = 0;
 }
 
+/* A command reads no more, which ends one that is to stay. */
+static void
+stop_feeding(Process *process)
+{
+	if (!options.serve)
+	{
+		process_close_input(process);
+		return;
+	}
+	buffer_free(&process->input);
+	process->written = 0;
+	process_stop(process, now + options.kill_after);
+}
+
 /* Writes what the command takes now. */
 void
 process_feed(Process *process)
@@ -369,10 +384,11 @@ process_feed(Process *process)
 			return;
 		if (n < 0)
 		{
-			process_close_input(process); /* it reads no more */
+			stop_feeding(process);
 			return;
 		}
 		process->written += n;
+		process->given += n;
 	}
 	if (!options.serve)
 		process_close_input(process);
@@ -486,6 +502,8 @@ read_stream(Process *process, Stream stream)
 		process->streams[stream] = -1;
 		if (process->lines[stream].length > 0)
 			end_line(process, stream);
+		if (stream == STREAM_OUT && options.serve)
+			process_stop(process, now + options.kill_after);
 	}
 }
 
@@ -494,7 +512,9 @@ input_is_ready(void *subject, short events)
 {
 	Process *process = subject;
 
-	if (process->in >= 0)
+	if (process->in >= 0 && (events & POLLERR) != 0)
+		stop_feeding(process);
+	else if (process->in >= 0)
 		process_feed(process);
 }
 
@@ -529,6 +549,8 @@ processes_watch(void)
 			continue;
 		if (p->in >= 0 && p->written < p->input.length)
 			watch(p->in, POLLOUT, input_is_ready, p);
+		else if (p->in >= 0 && options.serve && !p->stopping)
+			watch(p->in, 0, input_is_ready, p); /* does it read still? */
 		for (int i = 0; i < STREAMS; i++)
 			if (p->streams[i] >= 0 && (i != STREAM_CONTROL || p->job == NULL ||
 									   p->job->calls < CALLS_MAX))
@@ -555,12 +577,28 @@ process_stop(Process *process, Moment kill_at)
 	wake_at(process->kill_at);
 }
 
+/*
+ * Returns whether a command that stays has read nothing of the line of its run:
+ * all that was written is in the pipe still.
+ */
+static bool
+is_untouched(const Process *process)
+{
+	int unread = 0;
+
+	return process->given == 0 ||
+		   (process->in >= 0 && ioctl(process->in, FIONREAD, &unread) == 0 &&
+			(size_t) unread >= process->given);
+}
+
 /* A command has ended: takes what it has still said, and what its end means. */
 static void
 finish(Process *process, int status)
 {
 	Job *job = process->job;
+	bool untouched = options.serve && is_untouched(process);
 
+	process->pid = 0;
 	for (int i = 0; i < STREAMS; i++)
 	{
 		read_stream(process, i);
@@ -572,10 +610,9 @@ finish(Process *process, int status)
 	}
 	process_close_input(process);
 	remove_credentials(process);
-	process->pid = 0;
 	process->kill_at = NEVER;
 	if (options.serve)
-		serve_ended(process, status);
+		serve_ended(process, status, untouched);
 	else if (job != NULL)
 		job_end_status(job, status);
 	process->job = NULL;

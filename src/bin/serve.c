@@ -15,6 +15,7 @@
 
 #define PAUSE_FIRST 100
 #define PAUSE_LAST 10000
+#define PROBATION 1000 /* of a command that has ended twice in vain */
 #define ANSWER_MALFORMED "the answer of the command is malformed"
 
 /* Writes the line of a run to a command. */
@@ -23,6 +24,7 @@ serve_give(Process *process, const Job *job)
 {
 	Buffer *line = &process->input;
 
+	process->given = 0;
 	buffer_put(line, "{\"taskId\": \"%s\", \"runId\": %s", job->task_id,
 			   job->run_id);
 	json_put_key(line, "queue", job->queue);
@@ -116,18 +118,57 @@ serve_answer(Process *process, char *line)
 	process->pause = 0;
 }
 
-/* A command has ended, and with it its run. */
+/* Returns whether a run can be given to a command. */
+bool
+serve_takes(const Process *process)
+{
+	Moment from = process->started +
+				  (process->pause > PAUSE_FIRST ? PROBATION : 0);
+
+	if (process->pid == 0 || process->stopping)
+		return false;
+	if (now < from)
+		wake_at(from);
+	return now >= from;
+}
+
+/* Returns whether there is any command that takes runs, or will when it has. */
+bool
+serve_takes_any(void)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		if (serve_takes(p))
+			return true;
+	return false;
+}
+
+/* No command can be kept: other workers are to have the runs that wait for one. */
+static void
+give_back(void)
+{
+	for (Process *p = processes; p < processes + options.jobs; p++)
+		if (p->pid != 0)
+			return;
+	jobs_give_back_ready("no command stays");
+}
+
+/*
+ * A command has ended, and with it its run, unless it has read nothing of it: that
+ * is given to another command.
+ */
 void
-serve_ended(Process *process, int status)
+serve_ended(Process *process, int status, bool untouched)
 {
 	Job *job = process->job;
 
-	if (job != NULL)
+	if (job != NULL && untouched && !job->lost && !job->given_back)
+		job_return(job);
+	else if (job != NULL)
 	{
 		/* It should not have ended, whatever its status says. */
 		job_end_status(job, status == 0 ? 1 << 8 : status);
 	}
-	if (process->stopping || stopping)
+	if (stopping || (job != NULL && job->lost))
 		process->pause = 0;
 	else
 	{
@@ -140,6 +181,8 @@ serve_ended(Process *process, int status)
 				 process->pause);
 	}
 	process->restart_at = now + process->pause;
+	if (process->pause > PAUSE_FIRST)
+		give_back();
 }
 
 /* Starts a command that is to be there. */
@@ -158,5 +201,6 @@ serve_keep(Process *process)
 				 strerror(error));
 		process->pause = PAUSE_LAST;
 		process->restart_at = now + PAUSE_LAST;
+		give_back();
 	}
 }

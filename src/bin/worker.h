@@ -210,6 +210,7 @@ extern void calls_send(void);
 extern void calls_look_again(void);
 extern void calls_pause(void);
 extern void calls_go_on(void);
+extern bool calls_are_closed(void);
 extern bool calls_claim(void);
 extern bool calls_found_nothing(void);
 extern bool calls_had_enough(void);
@@ -292,6 +293,7 @@ extern Job *jobs_find(const char *task_id, const char *run_id);
 extern Job *jobs_first(void);
 extern int jobs_count(JobState state);
 extern void jobs_work(void);
+extern void job_return(Job *job);
 extern void job_lose(Job *job, const char *why);
 extern void job_line(Job *job, char *line);
 extern void job_end(Job *job, const char *reason, const char *error);
@@ -300,7 +302,7 @@ extern void job_progress(Job *job, const char *progress);
 extern void job_settled(Job *job, const char *outcome);
 extern void job_refused(Job *job, const PGresult *result);
 extern void job_put_report(Buffer *buffer, const Job *job);
-extern void jobs_give_back_ready(void);
+extern void jobs_give_back_ready(const char *why);
 extern void jobs_give_back(void);
 extern void jobs_reclaim_all(void);
 
@@ -321,6 +323,7 @@ struct Process
 	int streams[STREAMS];
 	Buffer input; /* for the command */
 	size_t written;
+	size_t given;          /* bytes of its run's line, with --serve */
 	Buffer lines[STREAMS]; /* without an end yet */
 	bool skipping[STREAMS];
 	bool stopping;
@@ -352,8 +355,10 @@ extern bool processes_are_gone(void);
 
 extern void serve_give(Process *process, const Job *job);
 extern void serve_answer(Process *process, char *line);
-extern void serve_ended(Process *process, int status);
+extern void serve_ended(Process *process, int status, bool untouched);
 extern void serve_keep(Process *process);
+extern bool serve_takes(const Process *process);
+extern bool serve_takes_any(void);
 
 /* ---- service.c: systemd, metrics ---- */
 
