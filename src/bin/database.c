@@ -257,17 +257,18 @@ database_init(void)
 
 /* ---- calls ---- */
 
+/* Returns how many parameters a statement has; what is in quotes is none. */
 static int
-parameter_count(const Call *call)
+parameter_count(const char *sql)
 {
 	int n = 0;
 	bool quoted = false; /* as the names of fields are */
 
-	for (const char *at = calls_sql(call->statement); *at != '\0'; at++)
-		if (*at == '\'')
+	for (; (sql = strpbrk(sql, "'$")) != NULL; sql++)
+		if (*sql == '\'')
 			quoted = !quoted;
-		else if (*at == '$' && !quoted && atoi(at + 1) > n)
-			n = atoi(at + 1);
+		else if (!quoted && atoi(sql + 1) > n)
+			n = atoi(sql + 1);
 	return n;
 }
 
@@ -278,7 +279,7 @@ send_now(Database *db)
 	const Call *call = db->call;
 	const char *sql = calls_sql(call->statement);
 	const char *const *parameters = (const char *const *) call->parameters;
-	int n = parameter_count(call);
+	int n = parameter_count(sql);
 	bool named = prepare && call->statement != SQL_LISTEN;
 	char name[16];
 

@@ -17,6 +17,7 @@
 #include "worker.h"
 
 #define REPORT_PATIENCE 30000 /* for the last reports */
+#define STOP_MARGIN 5000
 
 Moment now;
 bool stopping;
@@ -155,7 +156,8 @@ stop_worker(int status)
 	stopping = true;
 	exit_status = status;
 	stop_at = now + options.stop_timeout;
-	service_stopping();
+	service_stopping(options.stop_timeout + options.kill_after +
+					 REPORT_PATIENCE + STOP_MARGIN);
 	wake_at(now);
 }
 

@@ -81,10 +81,15 @@ service_ready(void)
 	status_at = socket_name == NULL ? NEVER : now;
 }
 
+/* The worker ends, which may take so long, whatever TimeoutStopSec says. */
 void
-service_stopping(void)
+service_stopping(Moment patience)
 {
-	notify("STOPPING=1");
+	char *text = format_text("STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
+							 (long long) patience * 1000);
+
+	notify(text);
+	free(text);
 }
 
 /* Returns how many runs have ended here. */
@@ -135,21 +140,31 @@ put_metrics(Buffer *text)
 			   options.id, database_losses());
 }
 
+/* Writes a text into a file that is new, and no link; returns whether it is there. */
+static bool
+write_new(const char *file, const Buffer *text)
+{
+	int fd;
+	bool good;
+
+	unlink(file); /* of a worker that was killed, with this number */
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return false;
+	errno = ENOSPC;
+	good = write(fd, text->data, text->length) == (ssize_t) text->length;
+	return close(fd) == 0 && good;
+}
+
 /* Writes the metrics into a new file, which takes the place of the old one. */
 static void
 write_metrics(void)
 {
 	char *new = format_text("%s.%d", options.metrics, (int) getpid());
-	int fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	Buffer text = {0};
-	bool good;
 
 	put_metrics(&text);
-	good = fd >= 0 &&
-		   write(fd, text.data, text.length) == (ssize_t) text.length;
-	if (fd >= 0 && close(fd) != 0)
-		good = false;
-	if (!good || rename(new, options.metrics) != 0)
+	if (!write_new(new, &text) || rename(new, options.metrics) != 0)
 	{
 		log_line(LOG_WARNING, NULL, "%s: %s", options.metrics,
 				 strerror(errno));

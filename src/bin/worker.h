@@ -364,7 +364,7 @@ extern bool serve_takes_any(void);
 
 extern void service_init(void);
 extern void service_ready(void);
-extern void service_stopping(void);
+extern void service_stopping(Moment patience);
 extern void service_work(void);
 extern void service_describe(void);
 extern void service_end(void);

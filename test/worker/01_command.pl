@@ -26,6 +26,9 @@ is(run_worker('-q', 't/show', '--drain', '--', $shown, file('seen'), '{payload.f
 is(state($id), 'completed completed', 'exit status 0 is completed');
 is(row(q{SELECT '} . slurp(file('seen.stdin')) . q{'::jsonb = tq.task('} . $id . q{') -> 'payload'}), 't', 'standard input is the payload');
 is(slurp(file('arguments')), '<a b;$(id)><x=zwei!><{"x": [1, "zwei"]}><{other}><{payload>', 'arguments name fields of the payload, and no shell reads them');
+task('t/quote', q({"$9": "nine", "it's $8": "eight", "a\\\\b\\"": "odd"}));
+is(run_worker('-q', 't/quote', '-D', $shown, file('quote'), '{payload.$9}', "{payload.it's \$8}", '{payload.a\\b"}'), 0, 'a field may have any name');
+is(slurp(file('arguments')), '<nine><eight><odd>', '... and is no parameter of a statement');
 my %env = slurp(file('seen.env')) =~ /^(TQ_\w+)=(.*)$/mg;
 is($env{TQ_TASK_ID}, $id, 'TQ_TASK_ID');
 is("$env{TQ_RUN_ID} $env{TQ_QUEUE} $env{TQ_NAME} $env{TQ_ATTEMPT} $env{TQ_TRACEPARENT}", '0 t/show resize 0 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'the other variables');

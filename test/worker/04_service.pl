@@ -105,9 +105,21 @@ ok(heard(qr/STATUS=\d+ running, \d+ completed/), '... and what it does');
 ok(wait_for { slurp(file('env')) =~ /^TQ_TASK_ID/m } 'the command');
 unlike(slurp(file('env')), qr/NOTIFY_SOCKET|WATCHDOG/, 'a command is no part of that');
 is(end_of($w, 'TERM'), 0, 'the service ends');
-ok(heard(qr/STOPPING=1/), '... and says so before');
+ok(heard(qr/STOPPING=1\nEXTEND_TIMEOUT_USEC=(\d+)\n/), '... and says so before');
+cmp_ok(($heard =~ /EXTEND_TIMEOUT_USEC=(\d+)/)[0], '>', 35e6, '... with the time that its options may take');
 like(slurp(file('metrics.prom')), qr/^tq_worker_runs_total\{worker="tq-worker\/w\d+",end="completed"\} 1$/m, '--metrics');
 is((grep { !/^(# (HELP|TYPE) \w+ .+|\w+\{(\w+="[^"]*",?)+\} \d+)$/ } split /\n/, slurp(file('metrics.prom'))), 0, '... in the format of Prometheus');
+
+
+# What another user may have put where the file is made.
+spew(file('precious'), 'precious');
+$w = begin('-q', 'e/link', '--metrics', file('link.prom'), 'true');
+said($w, qr/works on/);
+symlink file('precious'), file("link.prom.$w->{pid}") or die;
+end_of($w, 'TERM');
+is(slurp(file('precious')), 'precious', 'a link in the place of the new metrics is not followed');
+like(slurp(file('link.prom')), qr/^tq_worker_jobs/m, '... and they are written');
+is(join(' ', glob file('link.prom*')), file('link.prom'), '... and nothing else is left');
 
 # ---- the first process of a container ----
 
