@@ -241,9 +241,13 @@ channel_done(Call *call, PGresult *result)
 		return;
 	if (!result_is_good(result))
 	{
-		refuse("%s; the role needs the rights of a worker: GRANT tq_worker TO"
-			   " the role, and SELECT tq.grant_queue('ROLE', 'QUEUE', 'work')",
-			   result_error(result));
+		refuse("%s%s", result_error(result),
+			   strcmp(result_state(result), "42501") == 0 ||
+					   strcmp(result_state(result), "TQ403") == 0
+				   ? "; the role needs the rights of a worker: GRANT tq_worker"
+					 " TO the role, and SELECT tq.grant_queue('ROLE', 'QUEUE',"
+					 " 'work')"
+				   : "");
 		return;
 	}
 	statements[SQL_LISTEN] = format_text("LISTEN %s",

@@ -7,7 +7,7 @@ use FindBin;
 use lib $FindBin::Bin;
 use Worker;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 start_server();
 
@@ -137,7 +137,6 @@ pid_of($name);
 kill TERM => $w->{pid};
 ok(said($w, qr/stops when/), 'a worker that is asked to stop waits for its command');
 my ($other, $id2) = long_task('t/stop');
-sleep 0.2;
 go($name);
 is(end_of($w), 0, '... and ends with it');
 is(state($id), 'completed completed', '... whose report is made');

@@ -7,7 +7,6 @@ use FindBin;
 use lib $FindBin::Bin;
 use Worker;
 use Test::More;
-use Time::HiRes qw(sleep time);
 
 start_server();
 
@@ -40,6 +39,18 @@ many('m/b', 2);
 many('m/c', 2);
 run_worker('-q', 'm/b', '-q', 'm/c', '-D', $note);
 is(slurp(file('noted')), "m/b\nm/b\nm/c\nm/c\n", 'queues are an order of preference');
+unlink file('noted');
+many('m/low', 400);
+$w = begin('-q', 'm/high', '-q', 'm/low', '-j', 2, $note);
+sub noted { return split /\n/, slurp(file('noted')); }
+wait_for { noted() > 20 } 'some of the second queue';
+many('m/high', 5);
+my $seen = noted();
+ok(wait_for { grep({ $_ eq 'm/high' } noted()) == 5 } 'the first queue');
+my @order = noted();
+cmp_ok((grep { $order[$_] eq 'm/high' } 0 .. $#order)[-1], '<', $seen + 5 + 4, '... so that what comes to the first is next, while the second has plenty');
+ok(scalar(@order) < 400, '... which it still has');
+is(end_of($w, 'TERM'), 0, '... and the worker ends');
 many('p/x', 1);
 many('p/y', 1);
 run_worker('-q', 'p/*', '-D', $note);
@@ -159,6 +170,29 @@ many('s/deaf', 1);
 ok(wait_until("EXISTS (SELECT FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/deaf' AND reason_resolved = 'worker-shutdown')"), 'nor does one that reads nothing more');
 end_of($w, 'TERM');
 
+my $sizes = command('sizes', <<'PL');
+#!/usr/bin/perl
+use JSON::PP;
+$| = 1;
+while (my $line = <STDIN>)
+{
+	my $task = decode_json($line);
+	my $who = $task->{credentials} ? [ exists $task->{credentials}{certificate}, $task->{credentials}{clientId} ] : undef;
+	print encode_json({ completed => [ length($task->{payload}{text} // ''), $who ] }), "\n";
+}
+PL
+my $large = row("SELECT tq.enqueue('s/large', jsonb_build_object('text', repeat('x', 16 * 1024 * 1024 - 100)))");
+is(run_worker('-q', 's/large', '--serve', '-D', $sizes), 0, 'a payload of 16 MB in a line');
+is(row("SELECT tq.result('$large')"), '[' . (16 * 1024 * 1024 - 100) . ', null]', '... is read as a whole');
+sql("SELECT tq.rerun_task('$large')");
+is(run_worker('-q', 's/large', '--serve', '-D', command('deaf', 'head -c 10 >/dev/null')), 0, '... by a command that reads little of it, and ends');
+is(state($large), 'failed failed', '... which fails');
+sql("ALTER DATABASE postgres SET tq.credentials = 'on'");
+my $secret = task('s/large', '{"text": "abc"}');
+run_worker('-q', 's/large', '--serve', '-D', $sizes);
+is(row("SELECT tq.result('$secret') ->> 0"), 3, 'a run with credentials');
+is(row("SELECT tq.result('$secret') #>> '{1,1}' LIKE '%$secret%'"), 't', '... is given them');
+sql('ALTER DATABASE postgres RESET tq.credentials');
 many('s/batch', 1000);
 is(run_worker('-q', 's/batch', '--serve', '--batch', '100', '-j', '2', '-D', 'python3', file('serve.py')), 0, '--serve --batch');
 is(counts('s/batch'), 'completed 1000', '... completes all');
