@@ -202,6 +202,7 @@ tq_has() {
 		spin) command -v spin ;;
 		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
+		languages) command -v python3 && command -v node && command -v ruby ;;
 		git) command -v git ;;
 		chromium) command -v chromium ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
@@ -237,6 +238,7 @@ tq_package() {
 		spin) echo spin ;;
 		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
+		languages) echo python3 nodejs ruby ;;
 		git) echo git ;;
 		chromium) echo chromium ;;
 		debootstrap) echo debootstrap zstd ;;
@@ -358,7 +360,7 @@ tq_needed() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, protobuf, spin, valgrind, git,
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, protobuf, spin, valgrind, languages, git,
 # and of those of tq_may_miss, which may stay away.  Where it may not, it prints the
 # line that would, and exits.
 tq_packages() {
