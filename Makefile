@@ -38,6 +38,11 @@ extra_OBJS = $(tq_picture_OBJS) $(tq_shard_OBJS)
 # A program, which PGXS does not build beside a library.
 worker = src/bin/tq-worker$(X)
 worker_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/bin/*.c)))
+# Another, which is built where libmicrohttpd is; `make web` says what is missing.
+web = src/bin/web/tq-web$(X)
+web_OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/bin/web/*.c))) src/bin/text.o src/bin/log.o src/bin/notify.o
+web_assets = $(addprefix $(tree)/src/bin/web/assets/,style.css live.js icon.svg)
+has_web := $(shell pkg-config --exists 'libmicrohttpd >= 0.9.71' zlib 2>/dev/null && echo yes)
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql $(tree)/src/extras/router/tq_shard--*.sql))))
 upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
 # The router of 0.1.0 is made again.
@@ -77,8 +82,8 @@ PROVE_TESTS = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/test/t/*.pl)))
 test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
-generated = src/api/audited.inc test/calls.sql
-EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) $(worker) $(worker_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
+generated = src/api/audited.inc test/calls.sql src/bin/web/assets.inc
+EXTRA_CLEAN = $(generated) $(extras) $(extra_OBJS) $(worker) $(worker_OBJS) $(web) $(web_OBJS) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist deb
 
@@ -108,7 +113,7 @@ deb:
 	@command -v dh >/dev/null && command -v pg_buildext >/dev/null || \
 		{ echo 'make deb: install debhelper and postgresql-server-dev-all, as apt build-dep ./ does' >&2; exit 1; }
 	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && mkdir "$$work/tq" && \
-	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude=./src/bin/tq-worker --exclude='./.build' --exclude='./tmp_check*' \
+	tar -C '$(tree)' --exclude-vcs --exclude='*.o' --exclude='*.so' --exclude=./src/bin/tq-worker --exclude=./src/bin/web/tq-web --exclude='./.build' --exclude='./tmp_check*' \
 		--exclude='./*.deb' --exclude='./tq-*.oci' -cf - . | tar -C "$$work/tq" -xf - && \
 	( cd "$$work/tq" && pg_buildext updatecontrol && env -u PG_CONFIG -u VPATH -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc ) && \
 	mv "$$work"/*.deb "$$work"/*.changes "$$work"/*.buildinfo '$(CURDIR)'
@@ -129,7 +134,7 @@ ifneq ($(realpath $(tree)),$(CURDIR))
 ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o $(tree)/src/*/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS) $(extra_OBJS) $(worker_OBJS))) src/sql test)
+$(shell mkdir -p $(sort $(dir $(OBJS) $(extra_OBJS) $(worker_OBJS) $(web_OBJS))) src/sql test)
 EXTRA_CLEAN += src test
 endif
 
@@ -164,6 +169,31 @@ install-worker: $(worker)
 	$(INSTALL_DATA) '$(tree)/src/bin/tq-worker.1' '$(DESTDIR)$(mandir)/man1/'
 uninstall-worker:
 	rm -f '$(DESTDIR)$(bindir)/$(notdir $(worker))' '$(DESTDIR)$(mandir)/man1/tq-worker.1'
+
+# The page links libmicrohttpd and zlib as well, and has its assets inside.
+ifeq ($(has_web),yes)
+all: $(web)
+install: install-web
+endif
+uninstall: uninstall-web
+.PHONY: web web-ready install-web uninstall-web
+web: $(web)
+$(filter src/bin/web/%,$(web_OBJS)): override CPPFLAGS := -D_GNU_SOURCE -I$(tree)/src/bin -Isrc/bin/web -I$(includedir) $(CPPFLAGS)
+$(web): $(web_OBJS)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LDFLAGS_EX) $(libpq) -lmicrohttpd -lz -lm -lpthread
+$(filter src/bin/web/%,$(web_OBJS)): | web-ready
+web-ready:
+	@test '$(has_web)' = yes || { echo 'make web: install libmicrohttpd, zlib and pkg-config (Debian: libmicrohttpd-dev zlib1g-dev pkg-config)' >&2; exit 1; }
+src/bin/web/assets.o: src/bin/web/assets.inc
+src/bin/web/assets.inc: $(web_assets)
+	for file in $^; do \
+		echo "static const unsigned char $$(basename "$$file" | tr . _)[] = {" && od -An -v -tu1 "$$file" | sed 's/ *\([0-9][0-9]*\)/\1,/g' && echo '};' || exit; \
+	done >$@.new && mv $@.new $@
+install-web: $(web)
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) $(web) '$(DESTDIR)$(bindir)/'
+uninstall-web:
+	rm -f '$(DESTDIR)$(bindir)/$(notdir $(web))'
 
 # Other extensions install a README.md as well.
 docmoduledir = extension/tq
@@ -214,7 +244,7 @@ test/calls.sql: $(tree)/src/sql/generate $(manifest) $(tree)/test/states.sql
 src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
-$(OBJS) $(extra_OBJS) $(worker_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
+$(OBJS) $(extra_OBJS) $(worker_OBJS) $(web_OBJS): $(wildcard $(tree)/src/*/*.h $(tree)/src/*/*/*.h)
 
 # The extension's files alone, where CloudNativePG has PostgreSQL look for them, and the
 # names of tags and labels that it uses.  Libraries fit the Debian on which they are built.

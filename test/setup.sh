@@ -10,6 +10,7 @@
 #	tq_release ...			the same of a release, for another copy
 #	tq_next					the same with the number of the next version
 #	tq_node_pg				has the client of node that the documents' examples need
+#	tq_node_web				has what drives a browser, and what looks for barriers in a page
 #	tq_cluster_start ...	starts a cluster that has tq loaded
 #	tq_cluster_start_prepared	starts another, on which transactions may be prepared
 #	tq_cluster_stop
@@ -204,6 +205,7 @@ tq_has() {
 		node) command -v node && command -v npm ;;
 		languages) command -v python3 && command -v node && command -v ruby ;;
 		git) command -v git ;;
+		microhttpd) command -v pkg-config && pkg-config --exists libmicrohttpd zlib ;;
 		chromium) command -v chromium ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
 		pgxnclient) command -v pgxn ;;
@@ -240,6 +242,7 @@ tq_package() {
 		node) echo nodejs npm ;;
 		languages) echo python3 nodejs ruby ;;
 		git) echo git ;;
+		microhttpd) echo libmicrohttpd-dev zlib1g-dev pkg-config ;;
 		chromium) echo chromium ;;
 		debootstrap) echo debootstrap zstd ;;
 		pgxnclient) echo pgxnclient ;;
@@ -643,21 +646,26 @@ tq_keep() {
 	chown -R --reference="$tq_root" "$dir" 2>/dev/null || true
 }
 
-# tq_node_pg: puts pg, npm's client for PostgreSQL, into TQ_TMP/node_modules,
-# from the registry that npm is configured for, and keeps it in .build/ of the
-# tree.  If that cannot be, it prints why.
-tq_node_pg() {
-	local kept=$tq_root/.build/node-pg.tar new=$TQ_TMP/node-pg.tar log=$TQ_TMP/npm.log
+# tq_node NAME PACKAGE...: puts packages of npm into TQ_TMP/node_modules, from the
+# registry that npm is configured for, and keeps them in .build/ of the tree.  If that
+# cannot be, it prints why.
+tq_node() {
+	local kept=$tq_root/.build/node-$1.tar new=$TQ_TMP/node-$1.tar log=$TQ_TMP/npm.log
+	shift
 	tq_has node || { echo 'there is no node and npm'; return 1; }
 	if { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP" -xmf - <"$kept"; } 2>/dev/null; then return; fi
 	if ! timeout 300 npm install --prefix "$TQ_TMP/npm" --cache "$TQ_TMP/npm-cache" --ignore-scripts --no-save \
-		--no-package-lock --no-audit --no-fund --no-update-notifier --fetch-retries=1 pg@8 >"$log" 2>&1; then
-		echo "npm install pg failed: $(grep -vE 'log|^ *$' "$log" | head -n 3 | paste -sd' ')"
+		--no-package-lock --no-audit --no-fund --no-update-notifier --fetch-retries=1 "$@" >"$log" 2>&1; then
+		echo "npm install $* failed: $(grep -vE 'log|^ *$' "$log" | head -n 3 | paste -sd' ')"
 		return 1
 	fi
 	tar -C "$TQ_TMP/npm" -cf "$new" node_modules && tq_user tar -C "$TQ_TMP" -xmf - <"$new" &&
 		tq_keep "$new" "$kept"
 }
+
+tq_node_pg() { tq_node pg pg@8; }
+
+tq_node_web() { tq_node web playwright-core@1 axe-core@4; }
 
 # ---------------------------------------------------------------------------
 # A cluster

@@ -128,10 +128,11 @@ log_line(LogLevel level, const Job *job, const char *format, ...)
 	if (as_json)
 		put_json(&line, level_name(level), job, text);
 	else if (job != NULL)
-		buffer_put(&line, "tq-worker: %s: %s/%s %s\n", level_name(level),
-				   job->task_id, job->run_id, text);
+		buffer_put(&line, "%s: %s: %s/%s %s\n", program_name,
+				   level_name(level), job->task_id, job->run_id, text);
 	else
-		buffer_put(&line, "tq-worker: %s: %s\n", level_name(level), text);
+		buffer_put(&line, "%s: %s: %s\n", program_name, level_name(level),
+				   text);
 	write_line(STDERR_FILENO, line.data, line.length);
 	buffer_free(&line);
 	free(text);

@@ -19,6 +19,7 @@
 #define REPORT_PATIENCE 30000 /* for the last reports */
 #define STOP_MARGIN 5000
 
+const char *const program_name = "tq-worker";
 Moment now;
 bool stopping;
 

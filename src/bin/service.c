@@ -4,12 +4,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "worker.h"
@@ -23,7 +20,6 @@ static const char *const total_names[TOTALS] = {
 	[TOTAL_GIVEN_BACK] = "given_back",
 };
 
-static char *socket_name;
 static Moment watchdog_pause;
 static Moment watchdog_at = NEVER;
 static Moment metrics_at = NEVER;
@@ -31,34 +27,12 @@ static Moment status_at = NEVER;
 static bool is_ready;
 static long runs_said = -1;
 
-/* Sends a datagram to systemd, if it has started the worker. */
-static void
-notify(const char *text)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = socket_name == NULL ? 0 : strlen(socket_name);
-	int fd;
-
-	if (length == 0 || length >= sizeof(address.sun_path))
-		return;
-	memcpy(address.sun_path, socket_name, length);
-	if (address.sun_path[0] == '@')
-		address.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return;
-	sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *) &address,
-		   offsetof(struct sockaddr_un, sun_path) + length);
-	close(fd);
-}
-
 void
 service_init(void)
 {
 	const char *watchdog = getenv("WATCHDOG_USEC");
 	const char *pid = getenv("WATCHDOG_PID");
 
-	socket_name = copy_text(getenv("NOTIFY_SOCKET"));
 	if (watchdog != NULL && (pid == NULL || atol(pid) == (long) getpid()))
 	{
 		watchdog_pause = atoll(watchdog) / 2000;
@@ -77,8 +51,7 @@ service_ready(void)
 	is_ready = true;
 	log_line(LOG_INFO, NULL, "%s/%s works on %s%s", options.group, options.id,
 			 options.queues[0], options.nqueues > 1 ? " and others" : "");
-	notify("READY=1");
-	status_at = socket_name == NULL ? NEVER : now;
+	status_at = notify_systemd("READY=1") ? now : NEVER;
 }
 
 /* The worker ends, which may take so long, whatever TimeoutStopSec says. */
@@ -88,7 +61,7 @@ service_stopping(Moment patience)
 	char *text = format_text("STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
 							 (long long) patience * 1000);
 
-	notify(text);
+	notify_systemd(text);
 	free(text);
 }
 
@@ -111,7 +84,7 @@ tell_status(void)
 					jobs_count(JOB_RUNNING), jobs_total[TOTAL_COMPLETED],
 					jobs_total[TOTAL_FAILED] + jobs_total[TOTAL_EXCEPTION]);
 
-	notify(text);
+	notify_systemd(text);
 	free(text);
 }
 
@@ -180,7 +153,7 @@ service_work(void)
 {
 	if (now >= watchdog_at)
 	{
-		notify("WATCHDOG=1");
+		notify_systemd("WATCHDOG=1");
 		watchdog_at = now + watchdog_pause;
 	}
 	if (now >= metrics_at)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "worker.h"
+#include "program.h"
 
 #define DEPTH_MAX 1000
 #define CUT_MARK "\n... [%zu bytes cut]\n"
@@ -24,7 +24,7 @@ allocate(size_t size)
 
 	if (memory == NULL)
 	{
-		fputs("tq-worker: out of memory\n", stderr);
+		fprintf(stderr, "%s: out of memory\n", program_name);
 		exit(EX_OSERR);
 	}
 	return memory;

@@ -6,8 +6,8 @@
  * main.c has the loop, signals and the end.  database.c has the connections,
  * calls.c what is asked of the database.  job.c follows a run from its claim to
  * its report, process.c starts and reads commands, serve.c speaks with those
- * that stay.  service.c speaks to systemd and node_exporter, log.c writes lines,
- * text.c has buffers and JSON.
+ * that stay.  service.c says what the worker does to systemd and node_exporter.
+ * program.h has what it shares with tq-web.
  */
 #ifndef TQ_WORKER_H
 #define TQ_WORKER_H
@@ -15,77 +15,17 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
+
+#include "program.h"
 
 /* As sysexits.h has them. */
 #define EXIT_USAGE 2
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND 127
 
-#define NEVER INT64_MAX
-
-/* Milliseconds of a clock that is never set. */
-typedef int64_t Moment;
-
 typedef struct Job Job;
 typedef struct Process Process;
-
-/* ---- text.c: memory, buffers, JSON ---- */
-
-typedef struct Buffer
-{
-	char *data; /* ends with a NUL, unless it is NULL */
-	size_t length;
-	size_t room;
-} Buffer;
-
-/* The beginning and the end of a text; what is between is cut. */
-typedef struct Cut
-{
-	Buffer head;
-	Buffer tail;
-	size_t head_limit;
-	size_t tail_limit;
-	size_t lost;
-} Cut;
-
-extern void *allocate(size_t size);
-extern char *copy_text(const char *text);
-extern char *format_text(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-extern void buffer_add(Buffer *buffer, const char *data, size_t length);
-extern void buffer_put(Buffer *buffer, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-extern void buffer_free(Buffer *buffer);
-extern void cut_add(Cut *cut, const char *data, size_t length);
-extern char *cut_text(const Cut *cut);
-extern void cut_free(Cut *cut);
-extern bool text_is_clean(const char *text, size_t length);
-extern char *clean_text(const char *text, size_t length);
-extern void json_put_text(Buffer *buffer, const char *text);
-extern void json_put_key(Buffer *buffer, const char *key, const char *text);
-extern const char *json_value_end(const char *text);
-extern bool json_is_valid(const char *text);
-extern char *json_only_member(const char *text, char **value);
-
-/* ---- log.c: lines ---- */
-
-typedef enum LogLevel
-{
-	LOG_DEBUG,
-	LOG_INFO,
-	LOG_WARNING,
-	LOG_ERROR
-} LogLevel;
-
-extern void log_use_json(bool json);
-extern void log_show_debug(void);
-extern void log_line(LogLevel level, const Job *job, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-extern void log_output(int fd, const Job *job, const char *line,
-					   size_t length);
 
 /* ---- options.c: what the command line and the file say ---- */
 
@@ -120,7 +60,6 @@ extern char **options_arguments(const Job *job);
 
 /* ---- main.c: the loop ---- */
 
-extern Moment now; /* since the loop's last turn */
 extern bool stopping;
 extern void stop_worker(int exit_status);
 extern void watch(int fd, short events, void (*ready)(void *, short),

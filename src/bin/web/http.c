@@ -1,0 +1,658 @@
+/*
+ * http.c
+ *	  Requests, from libmicrohttpd's thread to a worker and back.
+ *
+ * That thread reads a request, refuses what is too large, comes from another host
+ * or asks for no page, and suspends the connection until a worker has made the
+ * answer.  A worker takes the first page for which there is a connection of its
+ * role: so a role that has slow statements waits for itself only.  The lock of the
+ * list is held while that of the accesses is taken.
+ */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "web.h"
+
+#define UPLOAD_MAX (256 * 1024)
+#define HEADER_MAX (16 * 1024)
+#define WAITING_MAX 512
+#define STACK_SIZE (256 * 1024)
+#define PATIENCE 20 /* seconds without a byte, after which a client is gone */
+
+static const char *const policy =
+	"default-src 'none'; style-src 'self'; script-src 'self'; "
+	"img-src 'self' data:; connect-src 'self'; form-action 'self'; "
+	"frame-ancestors 'none'; base-uri 'none'";
+
+static struct MHD_Daemon *server;
+static pthread_t *workers;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static Page *first; /* those that wait */
+static Page **last = &first;
+static int waiting;
+static bool stopping;
+
+/* ---- a page ---- */
+
+Page *
+page_new(void)
+{
+	Page *page = allocate(sizeof(Page));
+
+	page->status = MHD_HTTP_OK;
+	page->type = "text/html; charset=utf-8";
+	return page;
+}
+
+void
+page_free(Page *page)
+{
+	if (page->access != NULL)
+		database_leave(page->access);
+	if (page->upload.data != NULL)
+		explicit_bzero(page->upload.data, page->upload.length);
+	fields_free(&page->query);
+	fields_free(&page->form);
+	buffer_free(&page->upload);
+	buffer_free(&page->body);
+	free(page->path);
+	free(page->query_text);
+	free(page->title);
+	free(page->location);
+	free(page->cookie);
+	free(page->error);
+	free(page->detail);
+	free(page->hint);
+	if (page->response != NULL)
+		MHD_destroy_response(page->response);
+	free(page);
+}
+
+const char *
+page_query(const Page *page, const char *name)
+{
+	return fields_get(&page->query, name);
+}
+
+const char *
+page_form(const Page *page, const char *name)
+{
+	return fields_get(&page->form, name);
+}
+
+const char *
+page_header(const Page *page, const char *name)
+{
+	return page->http == NULL
+			   ? NULL
+			   : MHD_lookup_connection_value(page->http, MHD_HEADER_KIND,
+											 name);
+}
+
+void
+page_title(Page *page, const char *format, ...)
+{
+	va_list arguments;
+
+	free(page->title);
+	page->title = NULL;
+	va_start(arguments, format);
+	if (vasprintf(&page->title, format, arguments) < 0)
+		abort();
+	va_end(arguments);
+}
+
+/* Has the browser go elsewhere; takes the location. */
+void
+page_redirect(Page *page, char *location)
+{
+	free(page->location);
+	page->location = location;
+	page->status = MHD_HTTP_SEE_OTHER;
+}
+
+/* Answers by a page that says why there is none. */
+static void
+refuse(Page *page, unsigned int status, const char *title, const char *why)
+{
+	page->status = status;
+	page_title(page, "%s", title);
+	html_empty(page, why, NULL);
+}
+
+/* Goes to the login, and from there back to this page. */
+static void
+ask_for_login(Page *page, const char *why)
+{
+	Buffer here = {0};
+
+	buffer_put(&here, "%s", page->path);
+	if (page->query_text != NULL && *page->query_text != '\0')
+		buffer_put(&here, "?%s", page->query_text);
+	page_redirect(page, url_of("/login", "next", page->post ? NULL : here.data,
+							   "why", why, NULL));
+	buffer_free(&here);
+}
+
+/* What the error of the database says about the page as a whole. */
+static void
+set_status(Page *page)
+{
+	if (strncmp(page->state, "08", 2) == 0 ||
+		strncmp(page->state, "57P", 3) == 0)
+	{
+		page->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+		page->retry_after = 5;
+	}
+}
+
+/* Runs the function of the route, with a connection of the role. */
+void
+page_run(Page *page)
+{
+	if (page->access != NULL && database_is_gone(page->access))
+	{
+		ask_for_login(page, "lost");
+		return;
+	}
+	if (!page->post)
+		page->route->show(page);
+	else if (!page->route->is_open && !session_may_act(page))
+		refuse(page, MHD_HTTP_FORBIDDEN, "Not done",
+			   "This form is not one of this session: go back, load the page "
+			   "again, and repeat it.");
+	else
+		page->route->act(page);
+	set_status(page);
+}
+
+/* ---- the answer ---- */
+
+static void
+add_headers(struct MHD_Response *response)
+{
+	MHD_add_response_header(response, "Content-Security-Policy", policy);
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "X-Frame-Options", "DENY");
+	MHD_add_response_header(response, "Referrer-Policy", "same-origin");
+	MHD_add_response_header(response, "Cross-Origin-Opener-Policy",
+							"same-origin");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
+							"same-origin");
+}
+
+static void
+add_page_headers(const Page *page, struct MHD_Response *response)
+{
+	char seconds[16];
+
+	add_headers(response);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "Content-Type", page->type);
+	if (page->is_packed)
+		MHD_add_response_header(response, "Content-Encoding", "gzip");
+	if (page->location != NULL)
+		MHD_add_response_header(response, "Location", page->location);
+	if (page->cookie != NULL)
+		MHD_add_response_header(response, "Set-Cookie", page->cookie);
+	snprintf(seconds, sizeof(seconds), "%d", page->retry_after);
+	if (page->retry_after > 0)
+		MHD_add_response_header(response, "Retry-After", seconds);
+	if (page->status == MHD_HTTP_SERVICE_UNAVAILABLE && !page->is_plain)
+		MHD_add_response_header(response, "Refresh", seconds);
+	if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD, POST");
+}
+
+/* Makes of what the page has the answer. */
+static void
+make_response(Page *page)
+{
+	Buffer out = {0};
+	const char *accepted = page_header(page, "Accept-Encoding");
+
+	if (page->location == NULL && !page->is_plain)
+		html_frame(page, &out);
+	else if (page->location == NULL && page->body.length > 0)
+		buffer_add(&out, page->body.data, page->body.length);
+	buffer_free(&page->body);
+	page->is_packed = accepted != NULL && strstr(accepted, "gzip") != NULL &&
+					  out.length > 1000 && asset_pack(&out);
+	page->response =
+		MHD_create_response_from_buffer(out.length, out.data,
+										out.data == NULL
+											? MHD_RESPMEM_PERSISTENT
+											: MHD_RESPMEM_MUST_FREE);
+	if (page->response == NULL)
+		abort();
+	add_page_headers(page, page->response);
+}
+
+/* ---- workers ---- */
+
+/* Takes the first page that can go on, with a connection; with the lock held. */
+static Page *
+take_page(void)
+{
+	for (Page **at = &first; *at != NULL; at = &(*at)->next)
+	{
+		Page *page = *at;
+
+		if (!database_may_take(page->access))
+			continue;
+		*at = page->next;
+		if (page->next == NULL)
+			last = at;
+		waiting--;
+		database_take(page);
+		return page;
+	}
+	return NULL;
+}
+
+static void *
+work(void *subject)
+{
+	pthread_mutex_lock(&lock);
+	while (!stopping)
+	{
+		Page *page = take_page();
+
+		if (page == NULL)
+		{
+			pthread_cond_wait(&changed, &lock);
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		page_run(page);
+		database_give(page);
+		make_response(page);
+		page->is_done = true;
+		MHD_resume_connection(page->http);
+		pthread_mutex_lock(&lock);
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+/* Gives a page to the workers; false: too many wait. */
+static bool
+submit(Page *page)
+{
+	bool taken;
+
+	pthread_mutex_lock(&lock);
+	taken = waiting < WAITING_MAX;
+	if (taken)
+	{
+		MHD_suspend_connection(page->http);
+		page->next = NULL;
+		*last = page;
+		last = &page->next;
+		waiting++;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+/* ---- what a request asks for ---- */
+
+static void
+read_address(const struct sockaddr *address, char *text)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *) address;
+	const struct sockaddr_in *four = (const struct sockaddr_in *) address;
+
+	if (address->sa_family == AF_INET)
+		inet_ntop(AF_INET, &four->sin_addr, text, INET6_ADDRSTRLEN);
+	else if (address->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &six->sin6_addr, text, INET6_ADDRSTRLEN);
+}
+
+/* Notes who has connected, and for whom if it is a proxy of ours. */
+static void
+read_client(Page *page)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(page->http,
+								MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const char *forwarded = page_header(page, "X-Forwarded-For");
+	const char *protocol = page_header(page, "X-Forwarded-Proto");
+
+	read_address(info->client_addr, page->peer);
+	strcpy(page->client, page->peer);
+	page->is_secure = options.certificate != NULL;
+	if (!trust_has_address(options.trusted, options.ntrusted, page->peer))
+		return;
+	page->is_secure |= protocol != NULL && strcasecmp(protocol, "https") == 0;
+	if (forwarded == NULL)
+		return;
+	if (strrchr(forwarded, ',') != NULL)
+		forwarded = strrchr(forwarded, ',') + 1;
+	forwarded += strspn(forwarded, " ");
+	if (trust_reads_address(forwarded) && strchr(forwarded, '/') == NULL)
+		snprintf(page->client, sizeof(page->client), "%s", forwarded);
+}
+
+/* Returns whether the query and the form can be read. */
+static bool
+read_fields(Page *page)
+{
+	const char *type = page_header(page, "Content-Type");
+	size_t length = page->query_text == NULL ? 0 : strlen(page->query_text);
+
+	if (!fields_read(&page->query, page->query_text, length))
+		return false;
+	if (!page->post)
+		return true;
+	return type != NULL &&
+		   strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0 &&
+		   fields_read(&page->form, page->upload.data, page->upload.length);
+}
+
+/* Says who may not have this page, or sends whom we do not know to the login. */
+static bool
+has_access(Page *page)
+{
+	if (page->route->is_open)
+	{
+		page->access = page->post ? database_logins() : database_own();
+		database_keep(page->access);
+	}
+	else if (session_find(page))
+		return true;
+	else if (options.role_header != NULL)
+		refuse(
+			page, MHD_HTTP_FORBIDDEN, "Who are you?",
+			"The proxy before this page has not said which role you are, or "
+			"its address is not one of --trust.");
+	else
+		ask_for_login(page, NULL);
+	return page->access != NULL;
+}
+
+/* Checks a request; true: a worker is to make the page. */
+static bool
+is_for_worker(Page *page)
+{
+	if (!trust_has_host(page_header(page, "Host")))
+		refuse(page, MHD_HTTP_MISDIRECTED_REQUEST, "Wrong host",
+			   "This page is not known by that name. Start tq-web with --host "
+			   "and the name.");
+	else if (!read_fields(page))
+		refuse(page, MHD_HTTP_BAD_REQUEST, "Bad request",
+			   "A field is not UTF-8, or malformed.");
+	else if (page->is_cut || (page->route = route_find(page->path)) == NULL)
+		refuse(page, MHD_HTTP_NOT_FOUND, "Not found",
+			   "There is no such page.");
+	else if (page->post ? page->route->act == NULL : page->route->show == NULL)
+		refuse(page, MHD_HTTP_METHOD_NOT_ALLOWED, "Not done",
+			   "This page is not for that method.");
+	else if (page->post && !trust_has_origin(page))
+		refuse(page, MHD_HTTP_FORBIDDEN, "Not done",
+			   "The form was sent by a page of another host.");
+	else
+		return has_access(page);
+	return false;
+}
+
+/* Sends what the page has; the connection has its own hold on it. */
+static enum MHD_Result
+answer(Page *page)
+{
+	if (page->response == NULL)
+		make_response(page);
+	return MHD_queue_response(page->http, page->status, page->response);
+}
+
+/* Answers by a file that is inside; false: there is none of that name. */
+static bool
+answer_asset(Page *page, enum MHD_Result *result)
+{
+	const char *accepted = page_header(page, "Accept-Encoding");
+	unsigned int status = MHD_HTTP_OK;
+	struct MHD_Response *asset =
+		asset_find(page->path,
+				   accepted != NULL && strstr(accepted, "gzip") != NULL,
+				   page_header(page, "If-None-Match"), &status);
+
+	if (asset == NULL || page->post)
+		return false;
+	*result = MHD_queue_response(page->http, status, asset);
+	return true;
+}
+
+/* The request is whole. */
+static enum MHD_Result
+begin(Page *page)
+{
+	enum MHD_Result result;
+
+	if (answer_asset(page, &result))
+		return result;
+	read_client(page);
+	if (!is_for_worker(page))
+		return answer(page);
+	if (submit(page))
+		return MHD_YES;
+	refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
+		   "Too many requests wait. The page looks again.");
+	page->retry_after = 5;
+	return answer(page);
+}
+
+/* ---- libmicrohttpd ---- */
+
+/* What is known when the header has been read. */
+static enum MHD_Result
+begin_request(Page *page, struct MHD_Connection *http, const char *path,
+			  const char *method)
+{
+	const char *length;
+
+	page->http = http;
+	page->path = copy_text(path);
+	page->post = strcmp(method, "POST") == 0;
+	length = page_header(page, "Content-Length");
+	if (!page->post && strcmp(method, "GET") != 0 &&
+		strcmp(method, "HEAD") != 0)
+		refuse(page, MHD_HTTP_METHOD_NOT_ALLOWED, "Not done",
+			   "There is no page for that method.");
+	else if (length != NULL && strtoull(length, NULL, 10) > UPLOAD_MAX)
+		refuse(page, MHD_HTTP_CONTENT_TOO_LARGE, "Too large",
+			   "What was sent is too large.");
+	else
+		return MHD_YES;
+	return answer(page);
+}
+
+static enum MHD_Result
+handle(void *subject, struct MHD_Connection *http, const char *path,
+	   const char *method, const char *version, const char *upload,
+	   size_t *upload_length, void **context)
+{
+	Page *page = *context;
+
+	if (page->http == NULL)
+		return begin_request(page, http, path, method);
+	if (*upload_length > 0)
+	{
+		if (page->upload.length + *upload_length > UPLOAD_MAX)
+			return MHD_NO;
+		buffer_add(&page->upload, upload, *upload_length);
+		*upload_length = 0;
+		return MHD_YES;
+	}
+	return page->is_done ? answer(page) : begin(page);
+}
+
+/* The first line of a request has been read: the query is not decoded here. */
+static void *
+begin_line(void *subject, const char *uri, struct MHD_Connection *http)
+{
+	Page *page = page_new();
+	const char *query = strchr(uri, '?');
+	const char *zero = strstr(uri, "%00");
+
+	/* the path would end there */
+	page->is_cut = zero != NULL && (query == NULL || zero < query);
+	if (query != NULL)
+		page->query_text = copy_text(query + 1);
+	return page;
+}
+
+static void
+end_request(void *subject, struct MHD_Connection *http, void **context,
+			enum MHD_RequestTerminationCode code)
+{
+	if (*context != NULL)
+		page_free(*context);
+	*context = NULL;
+}
+
+static void ignore_message(void *subject, const char *format,
+						   va_list arguments)
+	__attribute__((format(printf, 2, 0)));
+
+static void
+ignore_message(void *subject, const char *format, va_list arguments)
+{
+}
+
+/* ---- begin and end ---- */
+
+/* Reads a file that may be a secret; ends the program if there is none. */
+static char *
+read_file(const char *name)
+{
+	FILE *file = fopen(name, "r");
+	Buffer text = {0};
+	char piece[4096];
+	size_t n;
+
+	if (file == NULL)
+	{
+		log_line(LOG_ERROR, NULL, "%s cannot be read: %m", name);
+		exit(EXIT_FAILURE);
+	}
+	while ((n = fread(piece, 1, sizeof(piece), file)) > 0)
+		buffer_add(&text, piece, n);
+	fclose(file);
+	return text.data;
+}
+
+/* Returns the address to listen on. */
+static struct sockaddr_storage
+listen_address(void)
+{
+	struct sockaddr_storage storage = {0};
+	struct sockaddr_in *four = (struct sockaddr_in *) &storage;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *) &storage;
+
+	if (inet_pton(AF_INET, options.address, &four->sin_addr) == 1)
+	{
+		storage.ss_family = AF_INET;
+		four->sin_port = htons(options.port);
+	}
+	else if (inet_pton(AF_INET6, options.address, &six->sin6_addr) == 1)
+	{
+		storage.ss_family = AF_INET6;
+		six->sin6_port = htons(options.port);
+	}
+	else
+	{
+		log_line(LOG_ERROR, NULL, "--listen: %s is not an address",
+				 options.address);
+		exit(EXIT_USAGE);
+	}
+	return storage;
+}
+
+static void
+start_server(void)
+{
+	struct sockaddr_storage address = listen_address();
+	bool tls = options.certificate != NULL;
+	char *key = tls ? read_file(options.key) : NULL;
+	char *certificate = tls ? read_file(options.certificate) : NULL;
+	struct MHD_OptionItem more[] =
+		{{tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, key},
+		 {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate},
+		 {MHD_OPTION_END, 0, NULL}};
+	unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD |
+						 MHD_USE_INTERNAL_POLLING_THREAD |
+						 MHD_USE_SUSPEND_RESUME | MHD_USE_ITC |
+						 MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0) |
+						 (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+
+	server = MHD_start_daemon(flags, (uint16_t) options.port, NULL, NULL,
+							  handle, NULL, MHD_OPTION_EXTERNAL_LOGGER,
+							  ignore_message, NULL, MHD_OPTION_SOCK_ADDR,
+							  &address, MHD_OPTION_URI_LOG_CALLBACK,
+							  begin_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+							  end_request, NULL,
+							  MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+							  (size_t) HEADER_MAX, MHD_OPTION_CONNECTION_LIMIT,
+							  (unsigned int) options.clients,
+							  MHD_OPTION_CONNECTION_TIMEOUT,
+							  (unsigned int) PATIENCE,
+							  MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
+							  MHD_OPTION_STRICT_FOR_CLIENT, 1,
+							  MHD_OPTION_THREAD_STACK_SIZE,
+							  (size_t) STACK_SIZE, MHD_OPTION_ARRAY, more,
+							  MHD_OPTION_END);
+	free(key);
+	free(certificate);
+	if (server != NULL)
+		return;
+	log_line(LOG_ERROR, NULL, "cannot listen on %s:%d: %m", options.address,
+			 options.port);
+	exit(EXIT_FAILURE);
+}
+
+void
+http_start(void)
+{
+	pthread_attr_t attributes;
+
+	workers = allocate(options.workers * sizeof(*workers));
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_SIZE);
+	for (int i = 0; i < options.workers; i++)
+		if (pthread_create(&workers[i], &attributes, work, NULL) != 0)
+			abort();
+	pthread_attr_destroy(&attributes);
+	start_server();
+}
+
+/* Ends the workers, with the pages that they make, and then all connections. */
+void
+http_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < options.workers; i++)
+		pthread_join(workers[i], NULL);
+	for (Page *page = first; page != NULL;)
+	{
+		Page *next = page->next;
+
+		refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Stopped",
+			   "The program is being stopped.");
+		page->is_done = true;
+		MHD_resume_connection(page->http);
+		page = next;
+	}
+	MHD_stop_daemon(server);
+	free(workers);
+}

@@ -1,0 +1,489 @@
+/*
+ * pages_queues.c
+ *	  Queues, and one of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "web.h"
+
+static const Column queue_columns[] =
+	{{.name = "task_queue_id",
+	  .title = "Queue",
+	  .kind = COLUMN_TEXT,
+	  .link = "/queue?name={task_queue_id}"},
+	 {.name = "alarm", .title = "Alert", .kind = COLUMN_STATE},
+	 {.name = "pending",
+	  .title = "Pending",
+	  .kind = COLUMN_COUNT,
+	  .hint = "runs that can be claimed"},
+	 {.name = "running",
+	  .title = "Running",
+	  .kind = COLUMN_COUNT,
+	  .hint = "runs that a worker has"},
+	 {.name = "running_limit",
+	  .title = "At a time",
+	  .kind = COLUMN_COUNT,
+	  .hint = "how many may run at a time"},
+	 {.name = "delayed",
+	  .title = "Delayed",
+	  .kind = COLUMN_COUNT,
+	  .hint = "runs that can be claimed later"},
+	 {.name = "blocked",
+	  .title = "Blocked",
+	  .kind = COLUMN_COUNT,
+	  .hint = "tasks that wait for others, or to be scheduled"},
+	 {.name = "oldest_pending",
+	  .title = "Oldest waits",
+	  .kind = COLUMN_DURATION,
+	  .hint = "how long ago the first of the pending runs was scheduled"},
+	 {.name = "ended_per_s",
+	  .title = "Ended/s",
+	  .kind = COLUMN_RATE,
+	  .hint = "runs that ended per second in the last minute"},
+	 {.name = "created_per_s",
+	  .title = "Created/s",
+	  .kind = COLUMN_RATE,
+	  .hint = "tasks created per second in the last minute",
+	  .hidden = true},
+	 {.name = "spark",
+	  .title = "Last hour",
+	  .kind = COLUMN_SPARK,
+	  .hint = "runs that ended per second",
+	  .unit = " per second"},
+	 {.name = "wait_p50",
+	  .title = "Wait p50",
+	  .kind = COLUMN_DURATION,
+	  .hint = "median of the times from claimable to claimed"},
+	 {.name = "wait_p99",
+	  .title = "Wait p99",
+	  .kind = COLUMN_DURATION,
+	  .hint = "99 % of these times are not longer"},
+	 {.name = "run_p50",
+	  .title = "Run p50",
+	  .kind = COLUMN_DURATION,
+	  .hint = "median of the times from claimed to resolved"},
+	 {.name = "run_p99",
+	  .title = "Run p99",
+	  .kind = COLUMN_DURATION,
+	  .hint = "99 % of these times are not longer"},
+	 {.name = "failed",
+	  .title = "Failed",
+	  .kind = COLUMN_COUNT,
+	  .hint =
+		  "runs failed or ended as exception since the totals are counted"},
+	 {.name = "completed",
+	  .title = "Completed",
+	  .kind = COLUMN_COUNT,
+	  .hint = "runs completed since the totals are counted",
+	  .hidden = true},
+	 {.name = "workers",
+	  .title = "Workers",
+	  .kind = COLUMN_COUNT,
+	  .hint = "workers that were seen and have not expired"},
+	 {.name = NULL}};
+
+static const Table queue_table = {
+	.id = "queues",
+	.caption = "Queues",
+	.sql = "SELECT s.task_queue_id, CASE WHEN s.paused THEN 'paused'"
+		   " WHEN s.unattended THEN 'unattended' END AS alarm,"
+		   " s.pending, s.running, (s.limits ->> 'concurrentLimit')::int"
+		   " AS running_limit, s.delayed, s.blocked, s.oldest_pending,"
+		   " s.ended_per_s, s.created_per_s, h.spark, s.wait_p50, s.wait_p99,"
+		   " s.run_p50, s.run_p99, s.failed + s.exception AS failed,"
+		   " s.completed, s.workers"
+		   " FROM tq.queue_stats AS s LEFT JOIN (SELECT task_queue_id,"
+		   " array_agg(completed_per_s + failed_per_s + exception_per_s"
+		   " ORDER BY at) AS spark FROM tq.queue_history('*',"
+		   " step => '2 minutes') GROUP BY task_queue_id) AS h"
+		   " USING (task_queue_id)"
+		   " WHERE $1::text IS NULL OR strpos(s.task_queue_id, $1) > 0",
+	.columns = queue_columns,
+	.sort = "task_queue_id",
+	.limit = 500,
+	.empty = "There is no queue that you may see",
+	.empty_hint = "A queue begins with its first task: SELECT "
+				  "tq.enqueue('shop/mail', '{}'). Rights to see it: SELECT "
+				  "tq.grant_queue('your_role', 'shop/*', 'read').",
+};
+
+static const Column total_columns[] =
+	{{.name = "queues", .title = "Queues", .kind = COLUMN_COUNT},
+	 {.name = "pending", .title = "Pending", .kind = COLUMN_COUNT},
+	 {.name = "running", .title = "Running", .kind = COLUMN_COUNT},
+	 {.name = "delayed", .title = "Delayed", .kind = COLUMN_COUNT},
+	 {.name = "blocked", .title = "Blocked", .kind = COLUMN_COUNT},
+	 {.name = "ended_per_s", .title = "Ended/s", .kind = COLUMN_RATE},
+	 {.name = "oldest_pending",
+	  .title = "Oldest waits",
+	  .kind = COLUMN_DURATION},
+	 {.name = "workers", .title = "Workers", .kind = COLUMN_COUNT},
+	 {.name = NULL}};
+
+/* The sums of all queues, large. */
+static void
+show_totals(Page *page)
+{
+	char *sql = table_select(
+		"SELECT count(*) AS queues, sum(pending) AS pending, sum(running) AS"
+		" running, sum(delayed) AS delayed, sum(blocked) AS blocked,"
+		" sum(ended_per_s) AS ended_per_s, max(oldest_pending) AS"
+		" oldest_pending, sum(workers) AS workers FROM tq.queue_stats",
+		total_columns);
+	PGresult *row = database_query(page, sql, 0, NULL);
+
+	free(sql);
+	if (row != NULL && row_number(row, 0, "queues") > 0)
+	{
+		html(page, "<div class=totals>");
+		table_facts(page, total_columns, row, 0);
+		html(page, "</div>");
+	}
+	PQclear(row);
+}
+
+/* /queues?find=shop */
+void
+page_queues(Page *page)
+{
+	const char *find = page_query(page, "find");
+	const char *values[] = {find};
+
+	page_title(page, "Queues");
+	html(page,
+		 "<form class=find role=search><label for=find class=away>Part of the "
+		 "name</label><input id=find name=find type=search value=\"%s\" "
+		 "placeholder=\"Part of the name\"><button>Find</button></form>",
+		 find == NULL ? "" : find);
+	region_begin(page, "totals");
+	show_totals(page);
+	region_end(page);
+	region_begin(page, "all");
+	table_show(page, &queue_table, 1, values);
+	region_end(page);
+}
+
+/* ---- one queue ---- */
+
+static const Column state_columns[] =
+	{{.name = "pending", .title = "Pending", .kind = COLUMN_COUNT},
+	 {.name = "running", .title = "Running", .kind = COLUMN_COUNT},
+	 {.name = "delayed", .title = "Delayed", .kind = COLUMN_COUNT},
+	 {.name = "blocked", .title = "Blocked", .kind = COLUMN_COUNT},
+	 {.name = "oldest_pending",
+	  .title = "Oldest waits",
+	  .kind = COLUMN_DURATION},
+	 {.name = "ended_per_s", .title = "Ended/s", .kind = COLUMN_RATE},
+	 {.name = "wait_p99", .title = "Wait p99", .kind = COLUMN_DURATION},
+	 {.name = "run_p99", .title = "Run p99", .kind = COLUMN_DURATION},
+	 {.name = "paused", .title = "paused", .kind = COLUMN_NONE},
+	 {.name = "unattended", .title = "unattended", .kind = COLUMN_NONE},
+	 {.name = "limits", .title = "limits", .kind = COLUMN_NONE},
+	 {.name = NULL}};
+
+static const Column count_columns[] =
+	{{.name = "created", .title = "Created", .kind = COLUMN_COUNT},
+	 {.name = "claimed", .title = "Claimed", .kind = COLUMN_COUNT},
+	 {.name = "completed", .title = "Completed", .kind = COLUMN_COUNT},
+	 {.name = "failed", .title = "Failed", .kind = COLUMN_COUNT},
+	 {.name = "exception", .title = "Exception", .kind = COLUMN_COUNT},
+	 {.name = "retried", .title = "Retried", .kind = COLUMN_COUNT},
+	 {.name = "expired_claims",
+	  .title = "Expired claims",
+	  .kind = COLUMN_COUNT},
+	 {.name = "workers", .title = "Workers", .kind = COLUMN_COUNT},
+	 {.name = "workers_quarantined",
+	  .title = "In quarantine",
+	  .kind = COLUMN_COUNT},
+	 {.name = "waiters", .title = "Sessions that wait", .kind = COLUMN_COUNT},
+	 {.name = "last_date_active",
+	  .title = "A worker last asked",
+	  .kind = COLUMN_TIME},
+	 {.name = "since", .title = "Counted since", .kind = COLUMN_TIME},
+	 {.name = "reasons", .title = "Reasons", .kind = COLUMN_JSON},
+	 {.name = "limits", .title = "Limits", .kind = COLUMN_JSON},
+	 {.name = NULL}};
+
+static const Series rate_series[] = {{"created_per_s", "created", 4},
+									 {"completed_per_s", "completed", 2},
+									 {"failed_per_s", "failed", 3},
+									 {NULL, NULL, 0}};
+static const Series depth_series[] = {{"pending", "pending", 5},
+									  {"running", "running", 1},
+									  {"delayed", "delayed", 4},
+									  {NULL, NULL, 0}};
+static const Series wait_series[] = {{"wait_p50", "p50", 1},
+									 {"wait_p99", "p99", 3},
+									 {NULL, NULL, 0}};
+static const Series run_series[] = {{"run_p50", "p50", 1},
+									{"run_p99", "p99", 3},
+									{NULL, NULL, 0}};
+static const Chart charts[] = {{.title = "Rates",
+								.unit = "runs per second",
+								.series = rate_series},
+							   {.title = "In the queue",
+								.unit = "tasks",
+								.series = depth_series,
+								.is_whole = true},
+							   {.title = "Wait",
+								.unit = "until claimed",
+								.series = wait_series,
+								.is_time = true},
+							   {.title = "Run",
+								.unit = "until resolved",
+								.series = run_series,
+								.is_time = true}};
+
+/* Spans of time, and the steps by which they are drawn. */
+static const struct
+{
+	const char *name;
+	const char *span;
+	const char *step;
+} ranges[] = {{"1 h", "1 hour", "1 minute"},
+			  {"6 h", "6 hours", "5 minutes"},
+			  {"1 d", "1 day", "20 minutes"},
+			  {"7 d", "7 days", "2 hours"}};
+
+#define RANGES (sizeof(ranges) / sizeof(ranges[0]))
+
+static size_t
+chosen_range(const Page *page)
+{
+	const char *range = page_query(page, "range");
+
+	for (size_t i = 0; range != NULL && i < RANGES; i++)
+		if (strcmp(ranges[i].name, range) == 0)
+			return i;
+	return 0;
+}
+
+static void
+show_charts(Page *page, const char *name)
+{
+	size_t range = chosen_range(page);
+	const char *values[] = {name, ranges[range].span, ranges[range].step};
+	PGresult *rows = database_query(
+		page,
+		"SELECT extract(epoch FROM at) AS at, created_per_s, completed_per_s,"
+		" failed_per_s + exception_per_s AS failed_per_s, pending, running,"
+		" delayed, extract(epoch FROM wait_p50) AS wait_p50, extract(epoch FROM"
+		" wait_p99) AS wait_p99, extract(epoch FROM run_p50) AS run_p50,"
+		" extract(epoch FROM run_p99) AS run_p99"
+		" FROM tq.queue_history($1, now() - $2::interval, step => $3::interval)"
+		" ORDER BY at",
+		3, values);
+
+	html(page, "<div class=tabs role=group aria-label=\"Span of time\">");
+	for (size_t i = 0; i < RANGES; i++)
+	{
+		char *url = url_of("/queue", "name", name, "range", ranges[i].name,
+						   NULL);
+
+		html(page, "<a href=\"%s\"%s>%s</a>", url,
+			 i == range ? " aria-current=true" : "", ranges[i].name);
+		free(url);
+	}
+	html(page, "</div>");
+	if (rows == NULL)
+	{
+		html_error(page);
+		return;
+	}
+	html(page, "<div class=charts>");
+	for (size_t i = 0; i < sizeof(charts) / sizeof(charts[0]); i++)
+		chart_show(page, &charts[i], rows);
+	html(page, "</div>");
+	PQclear(rows);
+}
+
+static const Column failure_columns[] =
+	{{.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "tasks", .title = "Tasks", .kind = COLUMN_COUNT},
+	 {.name = "last", .title = "Last", .kind = COLUMN_TIME},
+	 {.name = "example",
+	  .title = "Latest task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={example}"},
+	 {.name = NULL}};
+
+static const Table failure_table = {
+	.id = "failures",
+	.caption = "Failures",
+	.sql = "SELECT coalesce(f.error ->> 'message', f.error #>> '{}', '(no"
+		   " error)') AS error, f.reason, count(*) AS tasks, max(f.resolved)"
+		   " AS last, (array_agg(f.task_id ORDER BY f.resolved DESC))[1] AS"
+		   " example FROM (SELECT * FROM tq.failure_overview WHERE"
+		   " task_queue_id = $1 ORDER BY resolved DESC LIMIT 1000) AS f"
+		   " GROUP BY 1, 2",
+	.columns = failure_columns,
+	.sort = "-tasks",
+	.limit = 10,
+	.plain = true,
+	.empty = "Nothing has failed",
+};
+
+static const Column worker_columns[] =
+	{{.name = "worker", .title = "Worker", .kind = COLUMN_TEXT},
+	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "running", .title = "Running", .kind = COLUMN_COUNT},
+	 {.name = "last_date_active", .title = "Last asked", .kind = COLUMN_TIME},
+	 {.name = "quarantine_until",
+	  .title = "In quarantine until",
+	  .kind = COLUMN_TIME},
+	 {.name = NULL}};
+
+static const Table worker_table = {
+	.id = "workers",
+	.caption = "Workers",
+	.sql = "SELECT worker_group || '/' || worker_id AS worker, state, running,"
+		   " last_date_active, quarantine_until FROM tq.worker_overview"
+		   " WHERE task_queue_id = $1",
+	.columns = worker_columns,
+	.sort = "-running",
+	.limit = 50,
+	.empty = "No worker has asked for work",
+	.empty_hint =
+		"A worker calls tq.claim_work(); tq-worker runs a command for "
+		"each task.",
+};
+
+/* Pause or resume. */
+static void
+show_buttons(Page *page, const char *name, const PGresult *row)
+{
+	bool paused = strcmp(row_get(row, 0, "paused"), "t") == 0;
+
+	html(page, "<div class=buttons>");
+	html_button(page, paused ? "Resume" : "Pause", "/queue", "name", name,
+				"do", paused ? "resume" : "pause", NULL);
+	html(page, "</div>");
+}
+
+static void
+show_numbers(Page *page, const char *name, const PGresult *row)
+{
+	const char *values[] = {name};
+	char *sql;
+	PGresult *more;
+
+	if (strcmp(row_get(row, 0, "paused"), "t") == 0)
+		html_notice(page, "warning",
+					"The queue is paused: nothing is handed "
+					"out until it is resumed.");
+	if (strcmp(row_get(row, 0, "unattended"), "t") == 0)
+		html_notice(page, "warning",
+					"Runs are pending, but no worker has asked "
+					"for work for a minute.");
+	html(page, "<div class=totals>");
+	table_facts(page, state_columns, row, 0);
+	html(page, "</div>");
+	show_charts(page, name);
+	sql =
+		table_select("SELECT created, claimed, completed, failed, exception,"
+					 " retried, expired_claims, workers,"
+					 " workers_quarantined, waiters, last_date_active, since,"
+					 " nullif(reasons, '{}') AS reasons, nullif(limits, '{}')"
+					 " AS limits FROM tq.queue_stats WHERE task_queue_id = $1",
+					 count_columns);
+	more = database_query(page, sql, 1, values);
+	free(sql);
+	html(page, "<h2>Totals and limits</h2>");
+	if (more != NULL && PQntuples(more) == 1)
+		table_facts(page, count_columns, more, 0);
+	PQclear(more);
+}
+
+/* What get_task_queue() says, for those who may ask. */
+static void
+show_settings(Page *page, const char *name)
+{
+	const char *values[] = {name};
+	PGresult *row = database_query(
+		page, "SELECT jsonb_pretty(tq.get_task_queue($1) -> 'settings')", 1,
+		values);
+
+	html(page, "<h2>Settings</h2>");
+	if (row == NULL && strcmp(page->state, "TQ404") != 0)
+		html_error(page);
+	else if (row == NULL || PQgetisnull(row, 0, 0) ||
+			 strcmp(PQgetvalue(row, 0, 0), "{\n}") == 0)
+		html_empty(page, "It has the defaults",
+				   "SELECT tq.set_queue('%s', '{\"concurrentLimit\": 10}')",
+				   name);
+	else
+		html_json(page, PQgetvalue(row, 0, 0));
+	PQclear(row);
+}
+
+static void
+show_queue(Page *page, const char *name, const PGresult *row)
+{
+	const char *values[] = {name};
+
+	show_buttons(page, name, row);
+	region_begin(page, "numbers");
+	show_numbers(page, name, row);
+	region_end(page);
+	html(page, "<h2>Failures by error</h2>");
+	region_begin(page, "failed");
+	table_show(page, &failure_table, 1, values);
+	region_end(page);
+	html(page, "<h2>Workers</h2>");
+	region_begin(page, "at-work");
+	table_show(page, &worker_table, 1, values);
+	region_end(page);
+	show_settings(page, name);
+}
+
+/* /queue?name=shop/mail */
+void
+page_queue(Page *page)
+{
+	const char *name = page_query(page, "name");
+	const char *values[] = {name};
+	char *sql = table_select("SELECT * FROM tq.queue_stats"
+							 " WHERE task_queue_id = $1",
+							 state_columns);
+	PGresult *row = database_query(page, sql, 1, values);
+
+	free(sql);
+	page_title(page, "%s", name == NULL ? "Queue" : name);
+	if (row == NULL)
+		html_error(page);
+	else if (PQntuples(row) == 0)
+	{
+		page->status = MHD_HTTP_NOT_FOUND;
+		html_empty(page, "There is no such queue that you may see",
+				   "It may have another name, or have been retired because "
+				   "nothing was in it.");
+	}
+	else
+		show_queue(page, name, row);
+	PQclear(row);
+}
+
+/* POST /queue: pauses or resumes. */
+void
+act_queue(Page *page)
+{
+	const char *name = page_form(page, "name");
+	const char *what = page_form(page, "do");
+	const char *values[] = {name};
+	bool pause = what != NULL && strcmp(what, "pause") == 0;
+	PGresult *done = database_call(page,
+								   pause ? "SELECT tq.pause_queue($1)"
+										 : "SELECT tq.resume_queue($1)",
+								   1, values);
+
+	if (done == NULL)
+	{
+		page_title(page, "Not done");
+		html_error(page);
+	}
+	else
+		page_redirect(page, url_of("/queue", "name", name, NULL));
+	PQclear(done);
+}

@@ -1,0 +1,33 @@
+/*
+ * routes.c
+ *	  The pages: one line for each, in the order of the navigation.
+ */
+#include <string.h>
+
+#include "web.h"
+
+const Route routes[] = {
+	{.path = "/", .show = page_home},
+	{.path = "/login",
+	 .show = page_login,
+	 .act = session_login,
+	 .is_open = true},
+	{.path = "/logout", .act = session_logout},
+	{.path = "/metrics", .show = page_metrics, .is_open = true},
+	{.path = "/healthz", .show = page_health_check, .is_open = true},
+	{.path = "/queues", .title = "Queues", .show = page_queues},
+	{.path = "/queue",
+	 .parent = "/queues",
+	 .show = page_queue,
+	 .act = act_queue},
+	{.path = NULL},
+};
+
+const Route *
+route_find(const char *path)
+{
+	for (const Route *route = routes; route->path != NULL; route++)
+		if (strcmp(route->path, path) == 0)
+			return route;
+	return NULL;
+}

@@ -1,0 +1,341 @@
+/*
+ * session.c
+ *	  Who is who: logins, sessions, and the role that a request acts as.
+ *
+ * A session has the id that the cookie has, and the token that its forms have, both
+ * new at each login.  The list has a lock of its own, under which that of the
+ * accesses may be taken.
+ */
+#include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "web.h"
+
+#define SESSIONS_MAX 2000
+
+typedef struct Session
+{
+	struct Session *next;
+	char id[TOKEN_LENGTH];
+	char token[TOKEN_LENGTH];
+	char role[ROLE_LENGTH];
+	Access *access;
+	Moment used;
+} Session;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Session *sessions;
+static int nsessions;
+static char own_token[TOKEN_LENGTH]; /* where the role comes from a header */
+
+static void
+make_token(char *token)
+{
+	unsigned char bytes[(TOKEN_LENGTH - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t) sizeof(bytes))
+		abort();
+	for (size_t i = 0; i < sizeof(bytes); i++)
+	{
+		token[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+		token[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+	}
+	token[TOKEN_LENGTH - 1] = '\0';
+}
+
+void
+session_start(void)
+{
+	make_token(own_token);
+}
+
+/* Compares in a time that does not depend on where they differ. */
+static bool
+is_same(const char *one, const char *other)
+{
+	unsigned char differs = strlen(other) != TOKEN_LENGTH - 1;
+
+	for (int i = 0; i < TOKEN_LENGTH - 1 && !differs; i++)
+		;
+	if (differs)
+		return false;
+	for (int i = 0; i < TOKEN_LENGTH - 1; i++)
+		differs |= (unsigned char) (one[i] ^ other[i]);
+	return differs == 0;
+}
+
+/* Ends a session; with the lock held. */
+static void
+end_session(Session **at)
+{
+	Session *session = *at;
+
+	*at = session->next;
+	nsessions--;
+	database_leave(session->access);
+	explicit_bzero(session, sizeof(*session));
+	free(session);
+}
+
+/* Ends the sessions of an access whose connections are lost. */
+void
+session_forget(const Access *access)
+{
+	pthread_mutex_lock(&lock);
+	for (Session **at = &sessions; *at != NULL;)
+		if ((*at)->access == access)
+			end_session(at);
+		else
+			at = &(*at)->next;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Ends those that were not used for long. */
+void
+session_sweep(void)
+{
+	Moment oldest = clock_now() - (Moment) options.idle * 1000;
+
+	pthread_mutex_lock(&lock);
+	for (Session **at = &sessions; *at != NULL;)
+		if ((*at)->used < oldest)
+		{
+			log_line(LOG_INFO, NULL, "session of role %s ends: it was idle",
+					 (*at)->role);
+			end_session(at);
+		}
+		else
+			at = &(*at)->next;
+	pthread_mutex_unlock(&lock);
+}
+
+int
+session_count(void)
+{
+	int n;
+
+	pthread_mutex_lock(&lock);
+	n = nsessions;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+/* Adds a session, in place of the one that was used longest ago if there are many. */
+static void
+add_session(Page *page, Access *access)
+{
+	Session *session = allocate(sizeof(Session));
+
+	make_token(session->id);
+	make_token(session->token);
+	strcpy(session->role, page->role);
+	session->access = access;
+	session->used = clock_now();
+	strcpy(page->session, session->id);
+	pthread_mutex_lock(&lock);
+	if (nsessions == SESSIONS_MAX)
+	{
+		Session **oldest = &sessions;
+
+		for (Session **at = &sessions; *at != NULL; at = &(*at)->next)
+			if ((*at)->used < (*oldest)->used)
+				oldest = at;
+		end_session(oldest);
+	}
+	session->next = sessions;
+	sessions = session;
+	nsessions++;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the request ---- */
+
+/* Has the page act as the role of its cookie. */
+static bool
+find_by_cookie(Page *page)
+{
+	const char *id = MHD_lookup_connection_value(page->http, MHD_COOKIE_KIND,
+												 "tq_session");
+	Session *session = NULL;
+
+	if (id == NULL)
+		return false;
+	pthread_mutex_lock(&lock);
+	for (session = sessions; session != NULL; session = session->next)
+		if (is_same(session->id, id))
+			break;
+	if (session != NULL)
+	{
+		session->used = clock_now();
+		strcpy(page->session, session->id);
+		strcpy(page->token, session->token);
+		strcpy(page->role, session->role);
+		page->access = session->access;
+		database_keep(page->access);
+	}
+	pthread_mutex_unlock(&lock);
+	return session != NULL;
+}
+
+/*
+ * Has the page act as the role of the header of a proxy, or of --as.  No role can have
+ * the name none, by which SET ROLE would leave us what we are.
+ */
+static bool
+find_by_name(Page *page, const char *role)
+{
+	if (role == NULL || *role == '\0' || strlen(role) >= ROLE_LENGTH ||
+		strcmp(role, "none") == 0 || !text_is_clean(role, strlen(role)))
+		return false;
+	strcpy(page->role, role);
+	strcpy(page->token, own_token);
+	page->access = database_own();
+	database_keep(page->access);
+	return true;
+}
+
+/* Finds who asks; false: no role that we know. */
+bool
+session_find(Page *page)
+{
+	if (options.as != NULL)
+		return find_by_name(page, options.as);
+	if (options.role_header == NULL)
+		return find_by_cookie(page);
+	return trust_has_address(options.trusted, options.ntrusted, page->peer) &&
+		   find_by_name(page, page_header(page, options.role_header));
+}
+
+/* Returns whether a POST is one that a form of ours has sent. */
+bool
+session_may_act(const Page *page)
+{
+	const char *token = page_form(page, "token");
+
+	return token != NULL && is_same(page->token, token);
+}
+
+/* ---- the login ---- */
+
+/* Returns where to go after a login: a path here, and nowhere else. */
+static char *
+next_of(const Page *page)
+{
+	const char *next = page_form(page, "next");
+
+	if (next == NULL || next[0] != '/' || next[1] == '/' || next[1] == '\\')
+		return copy_text("/");
+	for (const char *at = next; *at != '\0'; at++)
+		if (iscntrl((unsigned char) *at) || *at == '\\' || *at == ' ')
+			return copy_text("/");
+	return copy_text(next);
+}
+
+static char *
+cookie_of(const Page *page, const char *id, bool ends)
+{
+	return format_text("tq_session=%s; Path=/; HttpOnly; SameSite=Strict%s%s",
+					   id, page->is_secure ? "; Secure" : "",
+					   ends ? "; Max-Age=0" : "");
+}
+
+/* Connects as that person; says why not. */
+static PGconn *
+try_login(Page *page, const char *role, const char *password)
+{
+	PGconn *connection = database_connect(role, password);
+
+	if (PQstatus(connection) == CONNECTION_OK &&
+		PQconnectionUsedPassword(connection))
+		return connection;
+	if (PQstatus(connection) == CONNECTION_OK)
+	{
+		page->status = MHD_HTTP_FORBIDDEN;
+		page->error = copy_text("the server did not ask for the password");
+		page->hint = copy_text(
+			"Its pg_hba.conf lets everyone in from here. Have "
+			"it ask tq-web for scram-sha-256.");
+	}
+	else
+	{
+		page->status = MHD_HTTP_UNAUTHORIZED;
+		page->error = copy_text("the name or the password is wrong");
+		page->detail = copy_text(
+			"Or the role may not connect to this database.");
+	}
+	log_line(LOG_WARNING, NULL, "login of role %s from %s failed: %s", role,
+			 page->client,
+			 PQstatus(connection) == CONNECTION_OK
+				 ? "the server did not ask for the password"
+				 : PQerrorMessage(connection));
+	PQfinish(connection);
+	return NULL;
+}
+
+/* Returns whether a name and a password are worth a try. */
+static bool
+may_try(Page *page, const char *role, const char *password)
+{
+	int wait;
+
+	if (role == NULL || password == NULL || *role == '\0' ||
+		*password == '\0' || strlen(role) >= ROLE_LENGTH)
+	{
+		page->status = MHD_HTTP_BAD_REQUEST;
+		page->error = copy_text("a name and a password are needed");
+		return false;
+	}
+	wait = throttle_wait(role, page->client);
+	if (wait == 0)
+		return true;
+	page->status = MHD_HTTP_TOO_MANY_REQUESTS;
+	page->retry_after = wait;
+	page->error = format_text("too many attempts: try again in %d s", wait);
+	return false;
+}
+
+/* POST /login.  An attempt counts before its answer is known. */
+void
+session_login(Page *page)
+{
+	const char *role = page_form(page, "role");
+	const char *password = page_form(page, "password");
+	PGconn *connection = NULL;
+
+	if (may_try(page, role, password))
+	{
+		throttle_note(role, page->client, false);
+		connection = try_login(page, role, password);
+	}
+	if (connection == NULL)
+	{
+		page_login(page);
+		return;
+	}
+	throttle_note(role, page->client, true);
+	strcpy(page->role, role);
+	add_session(page, database_join(role, connection));
+	log_line(LOG_INFO, NULL, "login of role %s from %s", role, page->client);
+	page->cookie = cookie_of(page, page->session, false);
+	page_redirect(page, next_of(page));
+}
+
+/* POST /logout. */
+void
+session_logout(Page *page)
+{
+	pthread_mutex_lock(&lock);
+	for (Session **at = &sessions; *at != NULL;)
+		if (strcmp((*at)->id, page->session) == 0)
+			end_session(at);
+		else
+			at = &(*at)->next;
+	pthread_mutex_unlock(&lock);
+	log_line(LOG_INFO, NULL, "logout of role %s from %s", page->role,
+			 page->client);
+	page->cookie = cookie_of(page, "", true);
+	page_redirect(page, copy_text("/login"));
+}

@@ -1,0 +1,328 @@
+/*
+ * web.h
+ *	  What the files of tq-web offer to one another.
+ *
+ * One thread of libmicrohttpd reads requests and writes answers; a request for a
+ * page waits for one of a few workers, which run the function of its route.
+ * main.c has the options and the end.  http.c has the requests, session.c who is
+ * who, database.c the connections and statements.  html.c writes what is read
+ * from the database, and is the only one that escapes it; table.c and chart.c
+ * have the components.  routes.c lists the pages, pages_*.c are they.
+ */
+#ifndef TQ_WEB_H
+#define TQ_WEB_H
+
+#include <libpq-fe.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+
+#include "program.h"
+
+#define EXIT_USAGE 2
+
+#define ROLE_LENGTH 64   /* with its NUL, as NAMEDATALEN */
+#define TOKEN_LENGTH 65  /* with its NUL: 32 random bytes in hexadecimal */
+#define PARAMETERS_MAX 8 /* of a statement */
+#define TOKEN_MARK '\1'  /* where a form has the token of the session */
+
+typedef struct Page Page;
+typedef struct Route Route;
+typedef struct Access Access;
+
+/* ---- main.c: what the command line says ---- */
+
+typedef struct Options
+{
+	const char *conninfo;
+	const char *address; /* where to listen */
+	int port;
+	const char *certificate; /* files */
+	const char *key;
+	const char *role_header;
+	const char *as; /* a role: no login, and nothing is changed */
+	const char *metrics_token;
+	const char *hosts[16]; /* names under which the page is known */
+	int nhosts;
+	const char *trusted[16]; /* addresses of proxies */
+	int ntrusted;
+	const char *scrapers[16]; /* addresses that may read /metrics */
+	int nscrapers;
+	bool read_only;
+	int workers;
+	int connections; /* of a role, at most */
+	int clients;     /* connections of HTTP, at most */
+	int idle;        /* seconds until a session ends */
+} Options;
+
+extern Options options;
+extern Moment clock_now(void);
+
+/* ---- fields.c: what a form or a query says ---- */
+
+typedef struct Field
+{
+	char *name;
+	char *value;
+} Field;
+
+typedef struct Fields
+{
+	char *text; /* in which names and values are */
+	size_t length;
+	Field *all;
+	int n;
+} Fields;
+
+extern bool fields_read(Fields *fields, const char *text, size_t length);
+extern void fields_free(Fields *fields);
+extern const char *fields_get(const Fields *fields, const char *name);
+extern void url_add(Buffer *url, const char *text);
+extern char *url_of(const char *path, ...) __attribute__((sentinel));
+
+/* ---- http.c: requests ---- */
+
+typedef struct Region
+{
+	const char *id;
+	size_t begin; /* in the page's body */
+	size_t end;
+} Region;
+
+#define REGIONS_MAX 16
+
+/* A request, and the answer to it.  One thread has it at a time. */
+struct Page
+{
+	Page *next; /* of those that wait for a worker */
+	struct MHD_Connection *http;
+	const Route *route;
+	bool post;
+	bool is_live; /* regions are wanted only */
+	char *path;
+	bool is_cut; /* by a NUL */
+	char *query_text;
+	Fields query;
+	Fields form;
+	Buffer upload;
+	char peer[INET6_ADDRSTRLEN];   /* who has connected */
+	char client[INET6_ADDRSTRLEN]; /* for whom, if that is a proxy of ours */
+	bool is_secure;                /* the browser speaks TLS */
+	/* who asks */
+	char session[TOKEN_LENGTH];
+	char token[TOKEN_LENGTH];
+	char role[ROLE_LENGTH];
+	Access *access;
+	PGconn *connection;
+	bool is_acting; /* the connection, as that role */
+	/* the answer */
+	unsigned int status;
+	char *title;
+	Buffer body; /* between the frame's parts */
+	Region regions[REGIONS_MAX];
+	int nregions;
+	char *location;
+	char *cookie;
+	int retry_after;
+	const char *type;
+	bool is_plain; /* the body is the answer, without a frame */
+	bool is_packed;
+	bool is_done;
+	struct MHD_Response *response;
+	/* the last error of the database */
+	char *error;
+	char *detail;
+	char *hint;
+	char state[6];
+};
+
+extern void http_start(void);
+extern void http_stop(void);
+extern const char *page_query(const Page *page, const char *name);
+extern const char *page_form(const Page *page, const char *name);
+extern const char *page_header(const Page *page, const char *name);
+extern void page_title(Page *page, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+extern void page_redirect(Page *page, char *location);
+extern void page_run(Page *page);
+extern void page_free(Page *page);
+extern Page *page_new(void);
+
+/* ---- trust.c: addresses, names of hosts, origins ---- */
+
+extern bool trust_reads_address(const char *text);
+extern bool trust_has_address(const char *const *list, int n,
+							  const char *address);
+extern bool trust_has_host(const char *host);
+extern bool trust_has_origin(const Page *page);
+
+/* ---- session.c: who is who ---- */
+
+extern void session_start(void);
+extern bool session_find(Page *page);
+extern void session_login(Page *page);
+extern void session_logout(Page *page);
+extern void session_forget(const Access *access);
+extern void session_sweep(void);
+extern int session_count(void);
+extern bool session_may_act(const Page *page);
+
+/* ---- throttle.c: attempts to log in ---- */
+
+extern int throttle_wait(const char *role, const char *address);
+extern void throttle_note(const char *role, const char *address, bool good);
+
+/* ---- database.c: connections and statements ---- */
+
+extern void database_start(void);
+extern Access *database_own(void);
+extern Access *database_logins(void);
+extern Access *database_join(const char *role, PGconn *connection);
+extern void database_leave(Access *access);
+extern void database_keep(Access *access);
+extern bool database_may_take(Access *access);
+extern void database_take(Page *page);
+extern void database_give(Page *page);
+extern bool database_is_gone(const Access *access);
+extern PGconn *database_connect(const char *user, const char *password);
+extern PGresult *database_query(Page *page, const char *sql, int n,
+								const char *const *values);
+extern PGresult *database_call(Page *page, const char *sql, int n,
+							   const char *const *values);
+extern const char *database_name(void);
+extern bool database_answers(void);
+
+/* ---- html.c: text that is escaped, and the frame ---- */
+
+extern void html(Page *page, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+extern void html_count(Page *page, double number);
+extern void html_rate(Page *page, double number);
+extern void html_duration(Page *page, double seconds);
+extern void html_time(Page *page, double at, double present);
+extern void html_state(Page *page, const char *state);
+extern void html_id(Page *page, const char *id, const char *url);
+extern void html_json(Page *page, const char *json);
+extern void html_error(Page *page);
+extern void html_notice(Page *page, const char *kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+extern void html_empty(Page *page, const char *title, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+extern void html_button(Page *page, const char *label, const char *action, ...)
+	__attribute__((sentinel));
+extern void region_begin(Page *page, const char *id);
+extern void region_end(Page *page);
+extern void html_frame(Page *page, Buffer *out);
+extern void html_with_token(const Page *page, const char *text, size_t length,
+							Buffer *out);
+
+/* ---- table.c: rows ---- */
+
+typedef enum ColumnKind
+{
+	COLUMN_TEXT,
+	COLUMN_ID,       /* of a task or group: short, to be copied */
+	COLUMN_COUNT,    /* a whole number */
+	COLUMN_RATE,     /* per second */
+	COLUMN_TIME,     /* timestamptz */
+	COLUMN_DURATION, /* interval */
+	COLUMN_STATE,    /* a badge */
+	COLUMN_FLAG,     /* its title as a badge, if it is true */
+	COLUMN_JSON,
+	COLUMN_SPARK, /* float8[] */
+	COLUMN_NONE   /* for links only */
+} ColumnKind;
+
+typedef struct Column
+{
+	const char *name; /* in the result */
+	const char *title;
+	ColumnKind kind;
+	const char *link; /* "/queue?name={task_queue_id}" */
+	const char *hint; /* what it is, in words */
+	bool hidden;      /* unless the reader wants it */
+	const char *unit; /* of a spark line */
+} Column;
+
+/* A list of columns ends with one without a name. */
+typedef struct Table
+{
+	const char *id;
+	const char *caption;
+	const char *sql; /* constant: values are parameters */
+	const Column *columns;
+	const char *sort; /* a column, with "-" in front: descending */
+	int limit;
+	bool pick;  /* each row has a box with its first column */
+	bool plain; /* neither sortable nor are columns hidden */
+	const char *empty;
+	const char *empty_hint;
+} Table;
+
+extern int table_show(Page *page, const Table *table, int n,
+					  const char *const *values);
+extern void table_facts(Page *page, const Column *columns, const PGresult *row,
+						int at);
+extern char *table_select(const char *sql, const Column *columns);
+extern const char *row_get(const PGresult *result, int row, const char *name);
+extern double row_number(const PGresult *result, int row, const char *name);
+
+/* ---- chart.c: pictures of numbers ---- */
+
+typedef struct Series
+{
+	const char *column;
+	const char *title;
+	int colour; /* 1 to 6 */
+} Series;
+
+typedef struct Chart
+{
+	const char *title;
+	const char *unit;
+	const Series *series;
+	bool is_time;  /* the numbers are seconds */
+	bool is_whole; /* they have no fraction */
+} Chart;
+
+extern void chart_show(Page *page, const Chart *chart, const PGresult *rows);
+extern void chart_spark(Page *page, const char *numbers, const char *unit);
+
+/* ---- routes.c: the pages ---- */
+
+struct Route
+{
+	const char *path;
+	const char *title;  /* in the navigation, or NULL */
+	const char *parent; /* what is current there */
+	void (*show)(Page *page);
+	void (*act)(Page *page); /* a POST */
+	bool is_open;            /* without a login */
+};
+
+extern const Route routes[];
+extern const Route *route_find(const char *path);
+
+/* ---- assets.c: what is inside ---- */
+
+extern void asset_start(void);
+extern struct MHD_Response *asset_find(const char *path, bool packed,
+									   const char *known,
+									   unsigned int *status);
+extern const char *asset_path(const char *name);
+extern bool asset_pack(Buffer *body);
+
+/* ---- pages_open.c: what needs no login ---- */
+
+extern void page_home(Page *page);
+extern void page_login(Page *page);
+extern void page_metrics(Page *page);
+extern void page_health_check(Page *page);
+
+/* ---- pages_queues.c: queues, and one of them ---- */
+
+extern void page_queues(Page *page);
+extern void page_queue(Page *page);
+extern void act_queue(Page *page);
+
+#endif

@@ -1,0 +1,187 @@
+// web.mjs: a server, tq-web and a browser for the tests of test/web.
+//
+// PG_CONFIG says which server to use; it has a directory of its own, and no port.
+// Roles log in by password: op is a member of tq_admin, reader of tq_reader, team may
+// manage the queues team/*, nil may nothing.  Each test prints TAP.
+import { execFileSync, spawn } from 'node:child_process';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+export const { chromium } = require('playwright-core');
+export const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+export const folder = mkdtempSync(join(tmpdir(), 'tq-web-'));
+export const bin = execFileSync(process.env.PG_CONFIG, ['--bindir'], { encoding: 'utf8' }).trim();
+const data = join(folder, 'data');
+const program = process.env.TQ_WEB ?? join(bin, 'tq-web');
+let count = 0;
+let failed = 0;
+const children = new Set();
+
+// ---- TAP ----
+
+export function ok(good, what, more) {
+	count++;
+	if (!good) failed++;
+	console.log(`${good ? '' : 'not '}ok ${count} - ${what}`);
+	if (!good && more !== undefined) console.log(String(more).slice(0, 4000).replace(/^/gm, '# '));
+	return good;
+}
+
+export function is(found, wanted, what) {
+	return ok(found === wanted, what, `found:  ${found}\nwanted: ${wanted}`);
+}
+
+export function like(text, pattern, what) {
+	return ok(pattern.test(text), what, `${pattern} is not in:\n${text}`);
+}
+
+export function unlike(text, pattern, what) {
+	return ok(!pattern.test(text), what, `${pattern} is in:\n${text}`);
+}
+
+// until(CONDITION, WHAT): waits for it, a minute at most.
+export async function until(condition, what) {
+	const end = Date.now() + 60000;
+	let value;
+	while (!(value = await condition()) && Date.now() < end) await new Promise(resolve => setTimeout(resolve, 50));
+	ok(value, what);
+	return value;
+}
+
+// ---- the server ----
+
+const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PG')));
+
+function pgCtl(...what) {
+	execFileSync(join(bin, 'pg_ctl'), ['-D', data, '-l', join(folder, 'server.log'), '-w', ...what], { stdio: 'ignore', env: environment });
+}
+
+export function stopServer() { pgCtl('-m', 'immediate', 'stop'); }
+
+export function restartServer() { pgCtl('start'); }
+
+export function sql(text, user = 'postgres') {
+	return execFileSync(join(bin, 'psql'), ['-XAtq', '-v', 'ON_ERROR_STOP=1', '-h', folder, '-U', user, '-d', 'shop', '-c', text],
+		{ encoding: 'utf8', env: { ...environment, PGPASSWORD: user } }).trim();
+}
+
+export function startServer() {
+	execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-N', '--locale=C.UTF-8'], { stdio: 'ignore', env: environment });
+	const settings = readFileSync(join(dirname(new URL(import.meta.url).pathname), '..', 'tq.conf'), 'utf8');
+	appendFileSync(join(data, 'postgresql.conf'), `${settings}\nunix_socket_directories = '${folder}'\nlisten_addresses = ''\nmax_connections = 200\n`);
+	const hba = 'local all op,reader,team,nil scram-sha-256\nlocal all all trust\n';
+	writeFileSync(join(data, 'pg_hba.conf'), hba);
+	restartServer();
+	execFileSync(join(bin, 'createdb'), ['-h', folder, '-U', 'postgres', 'shop'], { env: environment });
+	sql(`CREATE EXTENSION tq; CREATE ROLE op LOGIN PASSWORD 'op' IN ROLE tq_admin; CREATE ROLE reader LOGIN PASSWORD 'reader' IN ROLE tq_reader;
+		CREATE ROLE team LOGIN PASSWORD 'team'; CREATE ROLE nil LOGIN PASSWORD 'nil'; CREATE ROLE open LOGIN;
+		SELECT tq.grant_queue('team', 'team/*', 'manage'); SELECT tq.grant_queue('team', 'team/*', 'read')`);
+}
+
+// ---- tq-web ----
+
+async function freePort() {
+	const server = net.createServer().listen(0, '127.0.0.1');
+	await new Promise(resolve => server.on('listening', resolve));
+	const { port } = server.address();
+	await new Promise(resolve => server.close(resolve));
+	return port;
+}
+
+// startWeb(OPTION...): a tq-web, with its url, its lines, and stop().
+export async function startWeb(...options) {
+	const port = await freePort();
+	const child = spawn(program, ['--listen', `127.0.0.1:${port}`, ...options, `host=${folder} dbname=shop user=postgres`], { env: environment });
+	const web = { url: `http://127.0.0.1:${port}`, port, pid: child.pid, lines: '' };
+	children.add(child);
+	child.stderr.on('data', text => { web.lines += text; });
+	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); resolve(code ?? signal); }));
+	web.stop = () => { child.kill('SIGTERM'); return web.ended; };
+	while (!web.lines.includes('listens on') && child.exitCode === null) await new Promise(resolve => setTimeout(resolve, 20));
+	return web;
+}
+
+// ask(WEB, PATH, {method, headers, body}): a request without a browser.
+export function ask(web, path, { method = 'GET', headers = {}, body } = {}) {
+	return new Promise((resolve, reject) => {
+		const request = http.request(`${web.url}${path}`, { method, headers, agent: false }, answer => {
+			let text = '';
+			answer.setEncoding('utf8');
+			answer.on('data', part => { text += part; });
+			answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text }));
+		});
+		request.on('error', reject);
+		request.end(body);
+	});
+}
+
+export function form(fields) {
+	return { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams(fields).toString() };
+}
+
+export function login(web, role, password = role, more = {}) {
+	return ask(web, '/login', form({ role, password, ...more }));
+}
+
+// cookieOf(ANSWER): what a browser would send back.
+export function cookieOf(answer) { return (answer.headers['set-cookie'] ?? [''])[0].split(';')[0]; }
+
+// ---- the browser ----
+
+let browser;
+
+// open(WEB, {role, ...}): a context of its own, logged in; records all requests.
+export async function open(web, { role, ...options } = {}) {
+	browser ??= await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+	const context = await browser.newContext(options);
+	const page = await context.newPage();
+	page.requests = [];
+	page.problems = [];
+	page.on('request', request => page.requests.push(request.url()));
+	page.on('pageerror', error => page.problems.push(String(error)));
+	page.on('console', message => { if (message.type() === 'error') page.problems.push(message.text()); });
+	if (role) {
+		await page.goto(`${web.url}/login`);
+		await page.fill('#role', role);
+		await page.fill('#password', role);
+		await page.click('button.main');
+	}
+	return page;
+}
+
+// The script of axe needs eval in none of its forms, but the policy lets no script in:
+// it is evaluated by the protocol of the browser.
+export async function violations(page) {
+	await page.evaluate(axeSource);
+	const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+	return found.violations.map(v => `${v.id}: ${v.help}: ${v.nodes.map(n => n.html).slice(0, 3).join(' | ')}`).join('\n');
+}
+
+// ---- the end ----
+
+async function end() {
+	await browser?.close();
+	for (const child of children) child.kill('SIGKILL');
+	try { stopServer(); } catch { /* it is stopped */ }
+	rmSync(folder, { recursive: true, force: true });
+}
+
+// run(TEST): a server, the test, and the end, whatever happens.
+export async function run(test) {
+	try {
+		startServer();
+		await test();
+	} catch (error) {
+		ok(false, 'the test runs to its end', error.stack);
+	} finally {
+		if (failed && process.env.TQ_KEEP) console.log(`# ${readFileSync(join(folder, 'server.log'), 'utf8').slice(-3000).replace(/\n/g, '\n# ')}`);
+		await end();
+	}
+	console.log(`1..${count}`);
+	process.exit(failed ? 1 : 0);
+}
