@@ -328,6 +328,23 @@ field_of(const PGresult *result, int field)
 	return copy_text(PQresultErrorField(result, field));
 }
 
+/* Says that there is no database, once in a while. */
+static void
+log_silence(const char *message)
+{
+	static Moment said = -30000;
+	Moment present = clock_now();
+	char *clean;
+
+	if (present - __atomic_load_n(&said, __ATOMIC_RELAXED) < 30000)
+		return;
+	__atomic_store_n(&said, present, __ATOMIC_RELAXED);
+	clean = clean_text(message, strlen(message));
+	clean[strcspn(clean, "\n")] = '\0';
+	log_line(LOG_WARNING, NULL, "the database does not answer: %s", clean);
+	free(clean);
+}
+
 /* Keeps what the database has said for the reader. */
 static void
 keep_error(Page *page, const PGresult *result)
@@ -348,10 +365,7 @@ keep_error(Page *page, const PGresult *result)
 			 state == NULL ? "08006" : state);
 	if (page->error == NULL)
 	{
-		char *clean = clean_text(message, strlen(message));
-
-		log_line(LOG_WARNING, NULL, "the database does not answer: %s", clean);
-		free(clean);
+		log_silence(message);
 		page->error = copy_text("the database does not answer");
 		page->hint = copy_text("It is being started, or cannot be reached. "
 							   "The page looks again.");

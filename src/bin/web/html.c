@@ -473,10 +473,11 @@ put_head(const Page *page, Buffer *out)
 		"<meta name=color-scheme content=\"light dark\">"
 		"<title>%s%s%s</title><link rel=stylesheet href=\"%s\">"
 		"<link rel=icon type=image/svg+xml href=\"%s\">"
-		"<script src=\"%s\" defer></script></head>",
+		"<script src=\"%s\" defer></script><meta name=token "
+		"content=\"%s\"><meta name=present content=%ld></head>",
 		title, database_name()[0] == '\0' ? "" : " · ", database_name(),
-		asset_path("style.css"), asset_path("icon.svg"),
-		asset_path("live.js"));
+		asset_path("style.css"), asset_path("icon.svg"), asset_path("live.js"),
+		page->token, (long) time(NULL));
 	put(out,
 		"<body%s><a class=skip href=#main>Skip to content</a>"
 		"<header class=top><a class=brand href=/><strong>tq</strong> "

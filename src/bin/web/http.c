@@ -256,6 +256,20 @@ take_page(void)
 	return NULL;
 }
 
+/* A page is made: for its reader, or for the feed of many. */
+static void
+finish(Page *page)
+{
+	if (page->is_live)
+	{
+		live_made(page);
+		return;
+	}
+	make_response(page);
+	page->is_done = true;
+	MHD_resume_connection(page->http);
+}
+
 static void *
 work(void *subject)
 {
@@ -272,9 +286,7 @@ work(void *subject)
 		pthread_mutex_unlock(&lock);
 		page_run(page);
 		database_give(page);
-		make_response(page);
-		page->is_done = true;
-		MHD_resume_connection(page->http);
+		finish(page);
 		pthread_mutex_lock(&lock);
 		pthread_cond_broadcast(&changed);
 	}
@@ -282,25 +294,30 @@ work(void *subject)
 	return NULL;
 }
 
-/* Gives a page to the workers; false: too many wait. */
-static bool
-submit(Page *page)
+/* Gives a page to the workers. */
+void
+http_submit(Page *page)
 {
-	bool taken;
+	pthread_mutex_lock(&lock);
+	if (page->http != NULL)
+		MHD_suspend_connection(page->http);
+	page->next = NULL;
+	*last = page;
+	last = &page->next;
+	waiting++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool
+is_busy(void)
+{
+	bool busy;
 
 	pthread_mutex_lock(&lock);
-	taken = waiting < WAITING_MAX;
-	if (taken)
-	{
-		MHD_suspend_connection(page->http);
-		page->next = NULL;
-		*last = page;
-		last = &page->next;
-		waiting++;
-		pthread_cond_broadcast(&changed);
-	}
+	busy = waiting >= WAITING_MAX;
 	pthread_mutex_unlock(&lock);
-	return taken;
+	return busy;
 }
 
 /* ---- what a request asks for ---- */
@@ -413,6 +430,15 @@ answer(Page *page)
 	return MHD_queue_response(page->http, page->status, page->response);
 }
 
+/* Begins a stream, which live.c goes on with. */
+static enum MHD_Result
+stream(Page *page)
+{
+	MHD_add_response_header(page->response, "X-Accel-Buffering", "no");
+	add_page_headers(page, page->response);
+	return MHD_queue_response(page->http, page->status, page->response);
+}
+
 /* Answers by a file that is inside; false: there is none of that name. */
 static bool
 answer_asset(Page *page, enum MHD_Result *result)
@@ -441,8 +467,13 @@ begin(Page *page)
 	read_client(page);
 	if (!is_for_worker(page))
 		return answer(page);
-	if (submit(page))
+	if (page->route->show == page_live)
+		return live_open(page) ? stream(page) : answer(page);
+	if (!is_busy())
+	{
+		http_submit(page);
 		return MHD_YES;
+	}
 	refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
 		   "Too many requests wait. The page looks again.");
 	page->retry_after = 5;
@@ -643,10 +674,17 @@ http_stop(void)
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < options.workers; i++)
 		pthread_join(workers[i], NULL);
+	live_stop();
 	for (Page *page = first; page != NULL;)
 	{
 		Page *next = page->next;
 
+		if (page->is_live)
+		{
+			page_free(page);
+			page = next;
+			continue;
+		}
 		refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Stopped",
 			   "The program is being stopped.");
 		page->is_done = true;

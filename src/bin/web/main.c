@@ -338,6 +338,7 @@ main(int argc, char **argv)
 	session_start();
 	database_start();
 	asset_start();
+	live_start();
 	http_start();
 	log_line(LOG_INFO, NULL, "listens on http%s://%s:%d",
 			 options.certificate == NULL ? "" : "s", options.address,

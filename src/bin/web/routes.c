@@ -14,6 +14,7 @@ const Route routes[] = {
 	 .is_open = true},
 	{.path = "/logout", .act = session_logout},
 	{.path = "/metrics", .show = page_metrics, .is_open = true},
+	{.path = "/live", .show = page_live},
 	{.path = "/healthz", .show = page_health_check, .is_open = true},
 	{.path = "/queues", .title = "Queues", .show = page_queues},
 	{.path = "/queue",

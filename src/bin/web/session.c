@@ -112,15 +112,20 @@ session_sweep(void)
 	pthread_mutex_unlock(&lock);
 }
 
-int
-session_count(void)
+/* Notes that a session is used; false: it has ended. */
+bool
+session_touch(const char *id)
 {
-	int n;
+	Session *session;
 
 	pthread_mutex_lock(&lock);
-	n = nsessions;
+	for (session = sessions; session != NULL; session = session->next)
+		if (strcmp(session->id, id) == 0)
+			break;
+	if (session != NULL)
+		session->used = clock_now();
 	pthread_mutex_unlock(&lock);
-	return n;
+	return session != NULL;
 }
 
 /* Adds a session, in place of the one that was used longest ago if there are many. */

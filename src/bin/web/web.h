@@ -29,6 +29,7 @@
 typedef struct Page Page;
 typedef struct Route Route;
 typedef struct Access Access;
+typedef struct Feed Feed;
 
 /* ---- main.c: what the command line says ---- */
 
@@ -98,7 +99,8 @@ struct Page
 	struct MHD_Connection *http;
 	const Route *route;
 	bool post;
-	bool is_live; /* regions are wanted only */
+	bool is_live; /* regions are wanted only, for a feed */
+	Feed *feed;
 	char *path;
 	bool is_cut; /* by a NUL */
 	char *query_text;
@@ -147,6 +149,7 @@ extern void page_redirect(Page *page, char *location);
 extern void page_run(Page *page);
 extern void page_free(Page *page);
 extern Page *page_new(void);
+extern void http_submit(Page *page);
 
 /* ---- trust.c: addresses, names of hosts, origins ---- */
 
@@ -164,7 +167,7 @@ extern void session_login(Page *page);
 extern void session_logout(Page *page);
 extern void session_forget(const Access *access);
 extern void session_sweep(void);
-extern int session_count(void);
+extern bool session_touch(const char *id);
 extern bool session_may_act(const Page *page);
 
 /* ---- throttle.c: attempts to log in ---- */
@@ -302,6 +305,14 @@ struct Route
 
 extern const Route routes[];
 extern const Route *route_find(const char *path);
+
+/* ---- live.c: pages that change while they are read ---- */
+
+extern void live_start(void);
+extern void live_stop(void);
+extern bool live_open(Page *page);
+extern void live_made(Page *page);
+extern void page_live(Page *page);
 
 /* ---- assets.c: what is inside ---- */
 

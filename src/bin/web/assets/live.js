@@ -1,10 +1,102 @@
-// What the pages do with a script: copy ids, show times in the reader's zone.
+// What the pages do with a script: copy ids, show times in the reader's zone and as they
+// pass, and replace in place what changes.
 (() => {
 	'use strict';
 
+	const token = document.querySelector('meta[name=token]').content;
+	const live = document.getElementById('live');
+
+	// ---- times ----
+
+	const units = [['d', 86400, 'h', 3600], ['h', 3600, 'min', 60], ['min', 60, 's', 1]];
+
+	const duration = seconds => {
+		for (const [name, length, part, small] of units) {
+			if (seconds < length) continue;
+			const rest = Math.floor(seconds % length / small);
+			return `${Math.floor(seconds / length)} ${name}${rest && seconds < 100 * length ? ` ${rest} ${part}` : ''}`;
+		}
+		return `${Math.floor(seconds)} s`;
+	};
+
+	// of the reader's clock
+	const skew = Math.round(Date.now() / 1000 - Number(document.querySelector('meta[name=present]').content)) * 1000;
+	const tick = root => {
+		for (const time of root.querySelectorAll('time')) {
+			const at = new Date(time.dateTime);
+			const seconds = (Date.now() - skew - at) / 1000;
+			time.title = at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+			time.textContent = Math.abs(seconds) < 1 ? 'now' : seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
+		}
+	};
+
+	// ---- what is replaced ----
+
+	// Makes one tree like another, and leaves what the reader has opened, ticked or chosen.
+	const merge = (old, young) => {
+		if (old.nodeType !== young.nodeType || old.nodeName !== young.nodeName) {
+			old.replaceWith(young);
+			return;
+		}
+		if (old.nodeType !== Node.ELEMENT_NODE) {
+			if (old.nodeValue !== young.nodeValue) old.nodeValue = young.nodeValue;
+			return;
+		}
+		for (const { name } of [...old.attributes]) if (!young.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
+		for (const { name, value } of young.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+		mergeChildren(old, young);
+	};
+
+	const mergeChildren = (old, young) => {
+		const wanted = [...young.childNodes];
+		while (old.childNodes.length > wanted.length) old.lastChild.remove();
+		wanted.forEach((node, i) => (i < old.childNodes.length ? merge(old.childNodes[i], node) : old.append(node)));
+	};
+
 	const prepare = root => {
 		for (const button of root.querySelectorAll('button.copy')) button.hidden = false;
-		for (const time of root.querySelectorAll('time')) time.title = new Date(time.dateTime).toLocaleString();
+		for (const input of root.querySelectorAll('input[name=token]')) input.value = token;
+		tick(root);
+	};
+
+	const replace = text => {
+		const end = text.indexOf('\n');
+		const region = document.getElementById(end < 0 ? text : text.slice(0, end));
+		if (!region) return;
+		const template = document.createElement('template');
+		template.innerHTML = end < 0 ? '' : text.slice(end + 1);
+		prepare(template.content);
+		mergeChildren(region, template.content);
+	};
+
+	// ---- the stream ----
+
+	let source;
+
+	const say = text => { if (live.textContent !== text) live.textContent = text; };
+
+	const end = () => {
+		source?.close();
+		source = undefined;
+	};
+
+	const logIn = () => {
+		end();
+		say('The session has ended. ');
+		const link = document.createElement('a');
+		link.href = location.href;
+		link.textContent = 'Log in again';
+		live.append(link);
+	};
+
+	const begin = () => {
+		if (source || document.hidden) return;
+		source = new EventSource(`/live?path=${encodeURIComponent(location.pathname + location.search)}`);
+		source.addEventListener('region', event => replace(event.data));
+		source.addEventListener('good', () => say('Live'));
+		source.addEventListener('trouble', event => say(`Not live: ${event.data}`));
+		source.addEventListener('login', logIn);
+		source.onerror = () => (source.readyState === EventSource.CLOSED ? logIn() : say('Not live: tries to connect'));
 	};
 
 	document.addEventListener('click', async event => {
@@ -16,4 +108,10 @@
 	});
 
 	prepare(document);
+	setInterval(() => tick(document), 1000);
+	if (document.body.classList.contains('has-live')) {
+		begin();
+		document.addEventListener('visibilitychange', () => (document.hidden ? end() : begin()));
+		addEventListener('pagehide', end);
+	}
 })();

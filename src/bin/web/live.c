@@ -1,0 +1,654 @@
+/*
+ * live.c
+ *	  Pages that change while they are read, by server-sent events.
+ *
+ * One connection asks once a second whether anything has happened.  If so, each page
+ * that is open is made again, once for all readers of a role, a few at a time; its
+ * regions that have changed go to them.  A message is shared by its readers, and a
+ * reader that is slow gets the next one whole: so a reader costs no statement, and no
+ * memory but its connection.
+ *
+ * One lock, under which those of libmicrohttpd, of the accesses and of the sessions
+ * are taken, and http.c's list.  A reader is there as long as its connection; a
+ * connection that is suspended is not closed by others.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "web.h"
+
+#define MAKING_MAX 4 /* pages at a time */
+#define STALE 10000  /* after which a page is made again in any case */
+#define PING 15000   /* after which a reader gets a byte, lest it is gone */
+#define SESSION_LOOK 5000
+#define READERS_MAX 3000
+
+/* Bytes that several readers are being sent. */
+typedef struct Message
+{
+	int users;
+	Buffer text;
+} Message;
+
+/* What was last in a region. */
+typedef struct Part
+{
+	char *id;
+	uint64_t hash;
+	Buffer text; /* as an event */
+} Part;
+
+/* A page that is open, as its role sees it. */
+struct Feed
+{
+	Feed *next;
+	struct Reader *readers;
+	char *path;
+	char *query;
+	const Route *route;
+	char role[ROLE_LENGTH];
+	Access *access;
+	bool is_making;
+	bool is_over; /* its role has to log in again */
+	bool in_trouble;
+	int version;
+	Moment made;
+	long made_at; /* the change that it shows */
+	Part parts[REGIONS_MAX];
+	int nparts;
+	Message *whole;  /* of this version, if it was needed */
+	Message *change; /* from the version before */
+};
+
+typedef struct Reader
+{
+	struct Reader *next; /* of its feed */
+	Feed *feed;
+	struct MHD_Connection *http;
+	char session[TOKEN_LENGTH];
+	bool is_suspended;
+	bool is_over; /* its session has ended */
+	int version;
+	Moment sent;
+	Message *message; /* that is being sent */
+	size_t at;
+} Reader;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t tick = PTHREAD_COND_INITIALIZER;
+static pthread_t thread;
+static Feed *feeds;
+static int nreaders;
+static int making;
+static long changes;
+static bool stopping;
+
+/* ---- messages ---- */
+
+static Message *
+message_new(const char *text)
+{
+	Message *message = allocate(sizeof(Message));
+
+	message->users = 1;
+	if (text != NULL)
+		buffer_put(&message->text, "%s", text);
+	return message;
+}
+
+static void
+message_leave(Message *message)
+{
+	if (message == NULL || --message->users > 0)
+		return;
+	buffer_free(&message->text);
+	free(message);
+}
+
+/* Appends an event; data may have several lines. */
+static void
+put_event(Buffer *out, const char *event, const char *first, const char *data,
+		  size_t length)
+{
+	const char *end = data + length;
+
+	buffer_put(out, "event: %s\ndata: %s\n", event, first);
+	while (data < end)
+	{
+		const char *line = memchr(data, '\n', end - data);
+
+		if (line == NULL)
+			line = end;
+		buffer_add(out, "data: ", 6);
+		buffer_add(out, data, line - data);
+		buffer_add(out, "\n", 1);
+		data = line + 1;
+	}
+	buffer_add(out, "\n", 1);
+}
+
+/* Returns the message with all regions. */
+static Message *
+whole_of(Feed *feed)
+{
+	if (feed->whole != NULL)
+		return feed->whole;
+	feed->whole = message_new(NULL);
+	for (int i = 0; i < feed->nparts; i++)
+		buffer_add(&feed->whole->text, feed->parts[i].text.data,
+				   feed->parts[i].text.length);
+	buffer_put(&feed->whole->text, "event: %s\ndata:\n\n",
+			   feed->is_over      ? "login"
+			   : feed->in_trouble ? "trouble"
+								  : "good");
+	return feed->whole;
+}
+
+/* ---- readers ---- */
+
+static void
+wake(Reader *reader)
+{
+	if (!reader->is_suspended)
+		return;
+	reader->is_suspended = false;
+	MHD_resume_connection(reader->http);
+}
+
+static void
+wake_all(Feed *feed)
+{
+	for (Reader *reader = feed->readers; reader != NULL; reader = reader->next)
+		wake(reader);
+}
+
+/* Chooses what a reader is sent next; false: nothing yet. */
+static bool
+choose(Reader *reader)
+{
+	Feed *feed = reader->feed;
+	Message *message;
+
+	if (reader->version != feed->version)
+	{
+		message = feed->version == reader->version + 1 && feed->change != NULL
+					  ? feed->change
+					  : whole_of(feed);
+		message->users++;
+		reader->version = feed->version;
+	}
+	else if (clock_now() - reader->sent >= PING)
+		message = message_new(":\n\n");
+	else
+		return false;
+	reader->message = message;
+	reader->at = 0;
+	return true;
+}
+
+/* libmicrohttpd asks for what comes next. */
+static ssize_t
+read_on(void *subject, uint64_t position, char *to, size_t room)
+{
+	Reader *reader = subject;
+	ssize_t length;
+
+	pthread_mutex_lock(&lock);
+	if (stopping || reader->is_over ||
+		(reader->message == NULL && reader->feed->is_over &&
+		 reader->version == reader->feed->version))
+	{
+		pthread_mutex_unlock(&lock);
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	if (reader->message == NULL && !choose(reader))
+	{
+		reader->is_suspended = true;
+		MHD_suspend_connection(reader->http);
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
+	length = reader->message->text.length - reader->at;
+	if ((size_t) length > room)
+		length = room;
+	memcpy(to, reader->message->text.data + reader->at, length);
+	reader->at += length;
+	reader->sent = clock_now();
+	if (reader->at == reader->message->text.length)
+	{
+		message_leave(reader->message);
+		reader->message = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return length;
+}
+
+/* Its connection is closed. */
+static void
+free_reader(void *subject)
+{
+	Reader *reader = subject;
+
+	pthread_mutex_lock(&lock);
+	for (Reader **at = &reader->feed->readers; *at != NULL; at = &(*at)->next)
+		if (*at == reader)
+		{
+			*at = reader->next;
+			break;
+		}
+	nreaders--;
+	message_leave(reader->message);
+	pthread_mutex_unlock(&lock);
+	free(reader);
+}
+
+/* ---- feeds ---- */
+
+static bool
+is_same(const char *one, const char *other)
+{
+	return strcmp(one, other) == 0;
+}
+
+/* Finds the feed of a role's page, or begins it; with the lock held. */
+static Feed *
+feed_of(const Page *page, const Route *route, const char *path,
+		const char *query)
+{
+	Feed *feed;
+
+	for (feed = feeds; feed != NULL; feed = feed->next)
+		if (!feed->is_over && feed->access == page->access &&
+			is_same(feed->role, page->role) && is_same(feed->path, path) &&
+			is_same(feed->query, query))
+			return feed;
+	feed = allocate(sizeof(Feed));
+	feed->path = copy_text(path);
+	feed->query = copy_text(query);
+	feed->route = route;
+	strcpy(feed->role, page->role);
+	feed->access = page->access;
+	database_keep(feed->access);
+	feed->next = feeds;
+	feeds = feed;
+	return feed;
+}
+
+static void
+free_feed(Feed *feed)
+{
+	for (int i = 0; i < feed->nparts; i++)
+	{
+		free(feed->parts[i].id);
+		buffer_free(&feed->parts[i].text);
+	}
+	message_leave(feed->whole);
+	message_leave(feed->change);
+	database_leave(feed->access);
+	free(feed->path);
+	free(feed->query);
+	free(feed);
+}
+
+/* Has the response of a page be a stream; false: there are too many. */
+static bool
+begin_stream(Page *page, const Route *route, const char *path,
+			 const char *query)
+{
+	Reader *reader;
+
+	pthread_mutex_lock(&lock);
+	if (nreaders >= READERS_MAX || stopping)
+	{
+		pthread_mutex_unlock(&lock);
+		return false;
+	}
+	nreaders++;
+	reader = allocate(sizeof(Reader));
+	reader->feed = feed_of(page, route, path, query);
+	reader->next = reader->feed->readers;
+	reader->feed->readers = reader;
+	reader->http = page->http;
+	reader->sent = clock_now();
+	strcpy(reader->session, page->session);
+	reader->message = message_new("retry: 3000\n\n");
+	pthread_cond_signal(&tick);
+	pthread_mutex_unlock(&lock);
+	page->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096,
+													   read_on, reader,
+													   free_reader);
+	if (page->response == NULL)
+		abort();
+	return true;
+}
+
+/* /live?path=/queues%3Ffind%3Dshop: the changes of that page, as events. */
+bool
+live_open(Page *page)
+{
+	const char *wanted = page_query(page, "path");
+	char *path = copy_text(wanted == NULL ? "" : wanted);
+	char *query = strchr(path, '?');
+	const Route *route;
+	bool good;
+
+	if (query != NULL)
+		*query++ = '\0';
+	route = route_find(path);
+	page->status = MHD_HTTP_NOT_FOUND;
+	good = route != NULL && !route->is_open && route->show != NULL &&
+		   route->show != page_live;
+	if (good && !begin_stream(page, route, path, query == NULL ? "" : query))
+	{
+		page->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+		good = false;
+	}
+	if (good)
+	{
+		page->status = MHD_HTTP_OK;
+		page->type = "text/event-stream";
+	}
+	page->is_plain = true;
+	free(path);
+	return good;
+}
+
+/* Only live_open() serves its route. */
+void
+page_live(Page *page)
+{
+}
+
+/* ---- pages that are made again ---- */
+
+/* Returns a hash of a region, but for the words that say how long ago. */
+static uint64_t
+hash_of(const char *text, size_t length)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	bool in_time = false;
+
+	for (size_t i = 0; i < length; i++)
+	{
+		if (text[i] == '<')
+			in_time = length - i > 6 && memcmp(text + i, "<time ", 6) == 0;
+		if (!in_time || text[i] != ' ')
+			hash = (hash ^ (unsigned char) text[i]) * UINT64_C(0x100000001b3);
+		if (in_time && text[i] == '>')
+			while (i + 1 < length && text[i + 1] != '<')
+				i++;
+	}
+	return hash;
+}
+
+/* Takes one region of a page; returns whether it has changed. */
+static bool
+take_part(Feed *feed, const Page *page, int i)
+{
+	const Region *region = &page->regions[i];
+	const char *text = page->body.data + region->begin;
+	size_t length = region->end - region->begin;
+	uint64_t hash = hash_of(text, length);
+	Part *part = &feed->parts[i];
+
+	if (i < feed->nparts && part->hash == hash &&
+		strcmp(part->id, region->id) == 0)
+		return false;
+	if (i >= feed->nparts)
+		feed->nparts = i + 1;
+	free(part->id);
+	buffer_free(&part->text);
+	part->id = copy_text(region->id);
+	part->hash = hash;
+	put_event(&part->text, "region", region->id, text, length);
+	return true;
+}
+
+/* A message takes the place of the last change, and is a new version. */
+static void
+publish(Feed *feed, Message *change)
+{
+	message_leave(feed->whole);
+	message_leave(feed->change);
+	feed->whole = NULL;
+	feed->change = change;
+	feed->version++;
+	wake_all(feed);
+}
+
+/* Takes the regions that have changed. */
+static void
+take_parts(Feed *feed, const Page *page)
+{
+	Message *change = message_new(NULL);
+
+	for (int i = 0; i < page->nregions; i++)
+		if (take_part(feed, page, i))
+			buffer_add(&change->text, feed->parts[i].text.data,
+					   feed->parts[i].text.length);
+	if (change->text.length == 0 && !feed->in_trouble)
+	{
+		message_leave(change);
+		return;
+	}
+	buffer_put(&change->text, "event: good\ndata:\n\n");
+	feed->in_trouble = false;
+	publish(feed, change);
+}
+
+/* A page could not be made: its readers keep what they have, and know why. */
+static void
+take_trouble(Feed *feed, const Page *page)
+{
+	Message *change;
+
+	if (feed->in_trouble && page->location == NULL)
+		return;
+	change = message_new(NULL);
+	if (page->location != NULL)
+		put_event(&change->text, "login", "", "", 0);
+	else
+		put_event(&change->text, "trouble", page->error, "", 0);
+	feed->in_trouble = true;
+	feed->is_over = page->location != NULL;
+	publish(feed, change);
+}
+
+/* A worker has made a page of a feed. */
+void
+live_made(Page *page)
+{
+	Feed *feed = page->feed;
+
+	pthread_mutex_lock(&lock);
+	making--;
+	feed->is_making = false;
+	feed->made = clock_now();
+	if (page->location != NULL || page->status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		take_trouble(feed, page);
+	else
+		take_parts(feed, page);
+	pthread_cond_signal(&tick);
+	pthread_mutex_unlock(&lock);
+	page_free(page);
+}
+
+static Page *
+page_of(Feed *feed)
+{
+	Page *page = page_new();
+
+	page->is_live = true;
+	page->feed = feed;
+	page->route = feed->route;
+	page->path = copy_text(feed->path);
+	page->query_text = copy_text(feed->query);
+	strcpy(page->role, feed->role);
+	page->access = feed->access;
+	database_keep(page->access);
+	if (!fields_read(&page->query, feed->query, strlen(feed->query)))
+		fields_free(&page->query);
+	return page;
+}
+
+static bool
+is_due(const Feed *feed)
+{
+	Moment age = clock_now() - feed->made;
+
+	if (feed->is_making || feed->is_over || feed->readers == NULL)
+		return false;
+	return feed->version == 0 || age >= STALE ||
+		   (age >= 1000 && (feed->made_at != changes || feed->in_trouble));
+}
+
+/* Has the pages made that are due, those first that were made longest ago. */
+static void
+make_pages(void)
+{
+	while (making < MAKING_MAX)
+	{
+		Feed *next = NULL;
+
+		for (Feed *feed = feeds; feed != NULL; feed = feed->next)
+			if (is_due(feed) && (next == NULL || feed->made < next->made))
+				next = feed;
+		if (next == NULL)
+			return;
+		next->is_making = true;
+		next->made_at = changes;
+		making++;
+		http_submit(page_of(next));
+	}
+}
+
+/* Frees what has no reader, and wakes readers that were sent nothing for long. */
+static void
+sweep(void)
+{
+	Moment present = clock_now();
+
+	for (Feed **at = &feeds; *at != NULL;)
+	{
+		Feed *feed = *at;
+
+		if (feed->readers == NULL && !feed->is_making)
+		{
+			*at = feed->next;
+			free_feed(feed);
+			continue;
+		}
+		for (Reader *reader = feed->readers; reader; reader = reader->next)
+			if (present - reader->sent >= PING)
+				wake(reader);
+		at = &feed->next;
+	}
+}
+
+/* A stream is a use of its session, and ends with it. */
+static void
+look_at_sessions(void)
+{
+	static Moment looked;
+
+	if (clock_now() - looked < SESSION_LOOK)
+		return;
+	looked = clock_now();
+	for (Feed *feed = feeds; feed != NULL; feed = feed->next)
+		for (Reader *reader = feed->readers; reader; reader = reader->next)
+			if (reader->session[0] != '\0' && !session_touch(reader->session))
+			{
+				reader->is_over = true;
+				wake(reader);
+			}
+}
+
+/* ---- what happens ---- */
+
+/*
+ * Notes whether anything has happened since the last time.  Where our role may not
+ * see the counters, something may have.
+ */
+static void
+look_for_changes(void)
+{
+	static char last[40];
+	char *state = NULL;
+	Page *page = page_new();
+	PGresult *result;
+
+	page->access = database_own();
+	database_keep(page->access);
+	database_take(page);
+	result = database_query(
+		page,
+		"SELECT md5(string_agg(concat_ws(' ', task_queue_id, pending, delayed,"
+		" blocked, running, waiters, workers, workers_quarantined, created,"
+		" claimed, completed, failed, exception, paused, limits), ',')) FROM"
+		" tq.queue_stats",
+		0, NULL);
+	if (result != NULL && !PQgetisnull(result, 0, 0))
+		state = PQgetvalue(result, 0, 0);
+	if (state == NULL || strcmp(state, last) != 0)
+		__atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
+	last[0] = '\0';
+	if (state != NULL && strlen(state) < sizeof(last))
+		strcpy(last, state);
+	PQclear(result);
+	database_give(page);
+	page_free(page);
+}
+
+static void *
+watch_database(void *subject)
+{
+	pthread_mutex_lock(&lock);
+	while (!stopping)
+	{
+		struct timespec until;
+
+		if (feeds != NULL)
+		{
+			static Moment looked;
+
+			if (clock_now() - looked >= 1000)
+			{
+				looked = clock_now();
+				pthread_mutex_unlock(&lock);
+				look_for_changes();
+				pthread_mutex_lock(&lock);
+			}
+			look_at_sessions();
+			sweep();
+			make_pages();
+		}
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&tick, &lock, &until);
+	}
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+void
+live_start(void)
+{
+	if (pthread_create(&thread, NULL, watch_database, NULL) != 0)
+		abort();
+}
+
+/* Ends the streams. */
+void
+live_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_signal(&tick);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	pthread_mutex_lock(&lock);
+	for (Feed *feed = feeds; feed != NULL; feed = feed->next)
+		wake_all(feed);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,132 @@
+// 02_live.mjs: a page that is open changes by itself, at the cost of one reader; the
+// database goes, and comes.
+import http from 'node:http';
+import { readFileSync } from 'node:fs';
+import { ask, cookieOf, form, is, like, login, ok, open, restartServer, run, sql, startWeb, stopServer, unlike, until } from './web.mjs';
+
+const streams = [];
+
+// read(WEB, PATH, HEADERS): a stream, with the text that has come.
+function read(web, path, headers) {
+	const stream = { text: '', ended: false };
+	stream.request = http.get(`${web.url}/live?path=${encodeURIComponent(path)}`, { headers, agent: false }, answer => {
+		stream.status = answer.statusCode;
+		answer.setEncoding('utf8');
+		answer.on('data', part => { stream.text = (stream.text + part).slice(-100000); });
+		answer.on('close', () => { stream.ended = true; });
+	});
+	stream.request.on('error', () => { stream.ended = true; });
+	streams.push(stream);
+	return stream;
+}
+
+const commits = () => Number(sql("SELECT pg_stat_force_next_flush() IS NULL, xact_commit FROM pg_stat_database WHERE datname = 'shop'").split('|')[1]);
+const memory = web => Number(readFileSync(`/proc/${web.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) / 1024;
+
+async function inPlace(web) {
+	const page = await open(web, { role: 'op' });
+	await page.goto(`${web.url}/queues`);
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	ok(true, 'a page says that it is live');
+	await page.click('summary');
+	await page.uncheck('input[value=delayed]');
+	await page.focus('#find');
+	await page.keyboard.type('sh');
+	await page.evaluate(() => { globalThis.kept = document.querySelector('#queues tbody th'); });
+	sql("SELECT tq.enqueue('shop/mail') FROM generate_series(1, 1234)");
+	await page.waitForFunction(() => document.querySelector('#queues').textContent.includes('1,23'));
+	ok(true, 'what happens is shown');
+	is(await page.evaluate(() => globalThis.kept.isConnected && document.activeElement.id + document.activeElement.value), 'findsh', 'in place: what has the focus keeps it');
+	is(await page.evaluate(() => document.querySelector('details').open && !document.querySelector('input[value=delayed]').checked), true, 'and what was opened and ticked stays so');
+	is(await page.evaluate(() => performance.getEntriesByType('navigation').length), 1, 'without another load');
+	sql("SELECT tq.enqueue('shop/new')");
+	await page.waitForSelector('#queues >> text=shop/new');
+	ok(true, 'a new queue is a new row');
+	is(page.problems.join('\n'), '', 'the browser has nothing to say');
+	await page.goto(`${web.url}/queue?name=shop/new`);
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	sql("SELECT tq.pause_queue('shop/new')");
+	await page.waitForSelector('#numbers >> text=is paused');
+	ok(true, 'so is a queue by itself');
+	const other = await open(web, { role: 'op' });
+	await other.click('text=Log out');
+	await page.context().close();
+	await other.context().close();
+}
+
+async function rights(web) {
+	const team = cookieOf(await login(web, 'team'));
+	const stream = read(web, '/queues', { Cookie: team });
+	await until(() => stream.text.includes('team/report'), 'a team reads a stream of its own queues');
+	unlike(stream.text, /shop\/mail/, 'and of no others');
+	is((await ask(web, '/live?path=/queues')).status, 303, 'without a login there is no stream');
+	for (const path of ['/login', '/metrics', '/live', '/no', '', '//evil'])
+		is((await ask(web, `/live?path=${encodeURIComponent(path)}`, { headers: { Cookie: team } })).status, 404, `there is no stream of ${path}`);
+	const token = (await ask(web, '/queues', { headers: { Cookie: team } })).text.match(/name=token value="([0-9a-f]+)/)[1];
+	await ask(web, '/logout', { ...form({ token }), headers: { ...form({}).headers, Cookie: team } });
+	await until(() => stream.ended, 'a logout ends the stream');
+}
+
+// cost(STREAM): transactions for ten versions of a page.
+async function cost(stream) {
+	const versions = () => stream.text.split('event: good').length;
+	const begin = commits();
+	stream.text = '';
+	let i = 0;
+	while (versions() < 6 && i++ < 600) {
+		sql("SELECT tq.enqueue('shop/new')");
+		await new Promise(resolve => setTimeout(resolve, 100));
+	}
+	return commits() - begin - 2 * i;
+}
+
+async function many(web) {
+	const cookie = cookieOf(await login(web, 'op'));
+	const first = read(web, '/queues', { Cookie: cookie });
+	await until(() => first.text.includes('event: good'), 'one reader');
+	const one = await cost(first);
+	for (let i = 0; i < 200; i++) read(web, '/queues', { Cookie: cookie });
+	await until(() => streams.slice(-200).every(stream => stream.text.includes('event: good')), '200 more');
+	const all = await cost(first);
+	ok(all < one * 1.5 + 10, `cost the database what one costs: ${one} and ${all} transactions`);
+	ok(memory(web) < 64, `and the program little memory: ${memory(web).toFixed(1)} MB`);
+	is(sql("SELECT count(*) <= 6 FROM pg_stat_activity WHERE application_name LIKE 'tq-web%'"), 't', 'and few connections');
+	for (const stream of streams) stream.request.destroy();
+	await until(async () => (await ask(web, '/queues', { headers: { Cookie: cookie } })).status === 200, 'others are answered when they are gone');
+}
+
+async function failover(web) {
+	const wall = await startWeb('--as', 'reader');
+	const page = await open(wall);
+	await page.goto(`${wall.url}/queues`);
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	const person = await open(web, { role: 'op' });
+	await person.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	stopServer();
+	await page.waitForFunction(() => document.querySelector('#live').textContent.startsWith('Not live'));
+	like(await page.textContent('#queues'), /shop\/mail/, 'without a database a page keeps what it has, and says so');
+	const answer = await ask(wall, '/queues');
+	is(answer.status, 503, 'a new page says so, too');
+	like(answer.text, /the database does not answer/, 'in words');
+	is((await ask(wall, '/healthz')).status, 503, 'and /healthz');
+	await person.waitForSelector('#live >> text=Log in again');
+	ok(true, 'a person has to log in again, because no password is kept');
+	restartServer();
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	ok(true, 'it comes back by itself');
+	await person.click('text=Log in again');
+	like(person.url(), /\/login\?next=\/queues/, 'the login leads back');
+	is((await ask(wall, '/healthz')).status, 200, '/healthz is good again');
+	is(await wall.stop(), 0, 'a program with readers ends');
+	unlike(wall.lines, /(the database does not answer.*\n[^]*){3}/, 'and has not filled the log');
+}
+
+run(async () => {
+	sql("SELECT tq.enqueue('team/report'); SELECT tq.enqueue('shop/mail')");
+	const web = await startWeb();
+	await inPlace(web);
+	await rights(web);
+	await many(web);
+	await failover(web);
+	is(await web.stop(), 0, 'it ends by SIGTERM');
+});
