@@ -25,4 +25,7 @@ SELECT 'settings', s.settings FROM tq_internal.queue_settings s ORDER BY s.queue
 SELECT 'message', m.id, m.exchange, m.routing_key FROM tq.messages(after => 0) AS m ORDER BY m.id;
 SELECT 'unread', f.id, f.exchange, f.routing_key FROM tq.fetch('read', 1000) AS f ORDER BY f.id;
 SELECT 'audit', a.function, a.role, a.arguments FROM tq.audit a ORDER BY a.at, a.function, a.arguments::text;
+SELECT 'recurring', c.name, c.owner, c.schedule, c.task_queue_id, c.payload, c.options, c.overlap, c.last_scheduled, c.last_task_id, c.last_state, c.last_skipped IS NULL
+	FROM tq.cron_overview c ORDER BY c.name;
+SELECT 'binding', b.channel, b.exchange FROM tq.binding_overview b ORDER BY b.channel, b.exchange;
 SELECT 'order', o.n, o.task_id FROM orders o ORDER BY o.n;

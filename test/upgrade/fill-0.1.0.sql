@@ -64,6 +64,12 @@ SELECT count(*) FROM tq.claim_work('shop/bulk', 'rack', 'w4', tasks => 10);
 SELECT count(*) FROM tq.upkeep();
 CREATE TABLE reader AS SELECT id FROM tq.fetch('read', 3);
 SELECT tq.ack('read', max(id)) FROM reader;
+
+-- A recurring task that has fired; a pg_cron that would be in another database.
+SET cron.database_name = 'elsewhere';
+SELECT tq.schedule_cron('nightly', '0 6 * * *', 'shop/cron', '{"at": "$scheduled"}', retries => 1, overlap => 'skip');
+SELECT tq.fire_cron('nightly', '2026-01-01 06:00+00'), tq.fire_cron('nightly', '2026-01-02 06:00+00');
+
 -- A table of the user's, which refers to tasks.
 CREATE TABLE orders (task_id tq.slugid PRIMARY KEY DEFAULT tq.slugid(), n int);
 INSERT INTO orders (n) SELECT generate_series(1, 3);
