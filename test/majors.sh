@@ -3,12 +3,12 @@
 #
 # majors.sh: the part `majors` of test/check.  Sourced by it, after chroot.sh.
 #
-# The tests of dump, restore and pg_upgrade once more, from the major version before to the
-# one that is tested.  That is the one of an older Debian, whose packages are installed
-# beside; for both tq is built.  It runs only in a chroot, because a system's own apt is not
-# to be given the packages of another release.
+# The tests of dump, restore, pg_upgrade and logical replication once more, from the major
+# version before to the one that is tested.  That is the one of an older Debian, whose
+# packages are installed beside; for both tq is built.  It runs only in a chroot, because a
+# system's own apt is not to be given the packages of another release.
 
-majors_tests='test/t/010_dump_restore.pl test/t/011_slugid.pl'
+majors_tests='test/t/010_dump_restore.pl test/t/011_slugid.pl test/t/077_hostile_logical.pl'
 
 # majors_older MAJOR: the one before, of those that test/check knows.
 majors_older() {

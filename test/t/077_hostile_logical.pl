@@ -1,5 +1,6 @@
 # A logical copy of tq's tables, in a server that runs tq itself: it stays a
-# copy, and replication goes on, while things come due on both sides.
+# copy, and replication goes on, while things come due on both sides.  The part `majors`
+# copies from an older major version.
 use strict;
 use warnings FATAL => 'all';
 
@@ -7,7 +8,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
 
-my $source = new_node('source', 'wal_level = logical');
+my $source = new_older('source', "shared_preload_libraries = 'tq'", 'wal_level = logical', 'max_wal_senders = 10');
 my $copy = new_node('copy', 'max_worker_processes = 20', 'max_logical_replication_workers = 8');
 my $db = 'shop';
 
