@@ -62,7 +62,7 @@ packages_old() {
 	"${git[@]}" cat-file -e "${commit%:*}" 2>/dev/null || return 0
 	mkdir "$dir/old" && "${git[@]}" archive "${commit%:*}" | tar -C "$dir/old" -xf - && cp -r "$dir/debian" "$dir/old/" &&
 		sed -i "1s/(.*)/($version-1)/" "$dir/old/debian/changelog" && cd "$dir/old/debian" || return
-	[ -d ../src/bin ] || { rm tq-worker.* && sed -i '/\$(worker)/d' rules && sed -i '/^Package: tq-worker/,/^$/d' control control.in; }
+	[ -d ../src/bin ] || { rm tq-worker.* && sed -i /.worker./d rules && sed -i '/^Package: tq-worker/,/^$/d' control control.in; }
 }
 
 # packages_build_root SUITE ROOT: a chroot with the tree and what a build needs, which is kept.
