@@ -125,6 +125,7 @@ CREATE INDEX task_of_queue ON tq_internal.task (queue, id);
 SELECT is(pg_temp.found(filter || '{"queue": "find/*"}'), expected, '17.1 by the index: ' || filter::text) FROM by_filter WHERE NOT filter ? 'queue';
 SELECT is(pg_temp.found('{"queue": ["find/c", "find/a"]}', n), 'keyed a%b* again lost later waits blocker', '17.2.3 by the index, in pages of ' || n) FROM generate_series(1, 8) AS n;
 SELECT is(pg_temp.found('{"queue": "find/a"}', 1000, '0'), 'later waits blocker', '17.2.5 by the index, with a budget of 0');
+SELECT is(pg_stat_get_xact_numscans('tq_internal.task_of_queue'::regclass) > 0, true, '17.1 the index is read');
 ROLLBACK TO s;
 
 -- The row.

@@ -1,6 +1,6 @@
 # The server's table of locks is finite: a call that joins 20,000 groups takes
 # few locks, while other sessions join and seal groups; and so does a transaction
-# that joins very many in single calls.
+# that joins very many in single calls.  What ends in the middle keeps none.
 use strict;
 use warnings FATAL => 'all';
 
@@ -92,6 +92,64 @@ is($node->safe_psql($db, "SELECT count(*) > 0 FROM answer WHERE call LIKE '%seal
 is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.task_group AS g JOIN tq_internal.task AS t ON t.group_id = g.id WHERE t.created > g.sealed}), 0, 'no task joined a group after it was sealed');
 is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.task_group AS g WHERE sealed IS NULL AND NOT EXISTS (SELECT FROM tq_internal.task AS t WHERE t.group_id = g.id)}), 0, 'no group is without a task');
 is($node->safe_psql($db, 'SELECT (SELECT count(*) FROM tq_internal.task) = (SELECT count(*) FROM tq_internal.pending)'), 't', 'and every task is pending');
+
+# ---- a call that ends in the middle keeps what it has committed, and no lock ----
+
+my $n = 5000;
+my $caller = Tq::session($node, $db);
+$caller->do('SET client_min_messages = warning');
+$node->safe_psql($db, "SELECT count(tq.enqueue('cut/c')) FROM generate_series(1, $n)");
+
+# Makes a call that ends early: it is cancelled as soon as it has done something, or when its time is over.
+sub cut
+{
+	my ($call, $begun) = @_;
+	$caller->do($call, { pg_async => 1 });
+	ok($node->poll_query_until($db, $begun), 'it is in the middle') if defined $begun;
+	$node->safe_psql($db, "SELECT pg_cancel_backend($caller->{pg_pid})") if defined $begun;
+	is(eval { $caller->pg_result; 'none' } // $caller->state, '57014', 'it ends: ' . $call);
+	is($node->safe_psql($db, "SELECT count(*) FROM pg_locks WHERE pid = $caller->{pg_pid}"), 0, 'no lock remains');
+	return;
+}
+
+my $left = "SELECT count(*) FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'cut/c'";
+foreach my $turn ([ 'cancel', 'pending', $n ], [ 'rerun', 'exception', 0 ])
+{
+	my ($action, $state, $before) = @$turn;
+	my $call = qq(CALL tq.apply('{"queue": "cut/c", "state": "$state"}', '$action'));
+	$caller->do('SET tq.expire_batch = 1');
+	cut($call, "SELECT ($left) <> $before");
+	my $after = $node->safe_psql($db, $left);
+	ok($after > 0 && $after < $n, 'what is committed stays, and something is left');
+	my $later = $after;
+	for (my $timeout = 100; $later == $after; $timeout *= 2)
+	{
+		$caller->do("SET statement_timeout = $timeout");
+		cut($call);
+		$later = $node->safe_psql($db, $left);
+	}
+	$caller->do('RESET statement_timeout');
+	cmp_ok(abs($later - $before), '>', abs($after - $before), 'the same call goes on');
+	ok($later > 0 && $later < $n, 'until its time is over');
+	$caller->do('RESET tq.expire_batch');
+	is($caller->selectrow_array($call), abs($n - $before - $later), 'and then to the end, with what was left');
+	is($node->safe_psql($db, $left), $n - $before, 'so that all are done');
+}
+is($node->safe_psql($db, "SELECT count(*), min(last_run_id), max(last_run_id) FROM tq.task_details WHERE task_queue_id = 'cut/c' AND state = 'pending'"), "$n|1|1", 'no task twice');
+
+my $holder = Tq::session($node, $db);
+my $find = q(SELECT count(*) FROM tq.find_tasks('{"queue": "cut/c", "error": "x"}', budget => '1 hour'));
+foreach my $timeout ('0', '100ms')
+{
+	$holder->begin_work;
+	$holder->do('LOCK TABLE tq_internal.run_detail IN ACCESS EXCLUSIVE MODE');
+	$caller->do("SET statement_timeout = '$timeout'");
+	cut($find, $timeout eq '0' ? "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = $caller->{pg_pid} AND wait_event_type = 'Lock'" : ());
+	$holder->commit;
+	$caller->do('RESET statement_timeout');
+	is($caller->selectrow_array($find), 0, 'made again, it comes to its end');
+}
+$_->disconnect for $holder, $caller;
 
 # ---- a healthy task beside it was served in time ----
 
