@@ -51,7 +51,7 @@ SELECT users.is(tq.get_latest_artifact(:'build', 'public/log') ->> 'content', 'o
 SELECT users.is((SELECT count(*) FROM tq.list_task_group(:'build')), 2, 'listTaskGroup');
 SELECT users.is((SELECT concat_ws(' ', failed, unscheduled, blocked) FROM tq.group_progress(:'build')), '1 1 t', 'its progress');
 RESET ROLE;
-SELECT tq.upkeep() \g /dev/null
+CALL users.upkeep_until('SELECT FROM tq.messages(''task-failed'')');
 SET ROLE users_ci;
 SELECT users.is((SELECT array_agg(DISTINCT exchange) FROM tq.messages() WHERE payload #>> '{status,taskId}' = :'build'),
 	'{artifact-created,task-defined,task-failed,task-pending,task-running}', 'the exchanges of a task that has failed');
