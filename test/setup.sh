@@ -11,6 +11,7 @@
 #	tq_next					the same with the number of the next version
 #	tq_node_pg				has the client of node that the documents' examples need
 #	tq_node_web				has what drives a browser, and what looks for barriers in a page
+#	tq_prometheus			has the programs of Prometheus, and starts no service
 #	tq_cluster_start ...	starts a cluster that has tq loaded
 #	tq_cluster_start_prepared	starts another, on which transactions may be prepared
 #	tq_cluster_stop
@@ -196,6 +197,7 @@ tq_has() {
 		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
 		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
 		prometheus) command -v prometheus && command -v promtool ;;
+		python) /usr/bin/python3 -c 'import json' ;;
 		patroni) command -v patroni && command -v etcd && /usr/bin/python3 -c 'import etcd' ;;
 		plproxy) [ -f "$("$tq_server" --sharedir)/extension/plproxy.control" ] ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
@@ -232,7 +234,8 @@ tq_package() {
 		asyncpg) echo python3 python3-asyncpg ;;
 		jdbc) echo libpostgresql-jdbc-java ;;
 		pgbouncer) echo pgbouncer ;;
-		prometheus) echo prometheus python3 ;;
+		prometheus) echo prometheus ;;
+		python) echo python3 ;;
 		patroni) echo patroni etcd-server python3-etcd ;;
 		plproxy) echo "postgresql-$major-plproxy" ;;
 		jsonschema) echo python3 python3-jsonschema ;;
@@ -666,6 +669,23 @@ tq_node() {
 tq_node_pg() { tq_node pg pg@8; }
 
 tq_node_web() { tq_node web playwright-core@1 axe-core@4; }
+
+# tq_prometheus: puts prometheus and promtool into TQ_TMP/usr/bin, unless they are
+# installed: Debian's package, which would start its service, is downloaded and unpacked, and
+# what is needed of it kept in .build/ of the tree.  If that cannot be, it prints why.
+tq_prometheus() {
+	local kept=$tq_root/.build/prometheus.tar new=$TQ_TMP/prometheus.tar log=$TQ_TMP/prometheus.log
+	! tq_has prometheus || return 0
+	if { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP" -xmf - <"$kept"; } 2>/dev/null; then return; fi
+	# shellcheck disable=SC2016	# for that shell to expand
+	if ! timeout 120 sh -c 'mkdir -p "$1" && cd "$1" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .' \
+		sh "$TQ_TMP/prometheus" >"$log" 2>&1; then
+		echo "apt-get download prometheus failed: $(grep -v '^ *$' "$log" | tail -n 3 | paste -sd' ')"
+		return 1
+	fi
+	tar -C "$TQ_TMP/prometheus" -cf "$new" ./usr/bin/prometheus ./usr/bin/promtool && rm -r "$TQ_TMP/prometheus" &&
+		tq_user tar -C "$TQ_TMP" -xmf - <"$new" && tq_keep "$new" "$kept"
+}
 
 # ---------------------------------------------------------------------------
 # A cluster
