@@ -55,10 +55,10 @@ static const char *statements[STATEMENTS] = {
 					 " tq.report_progress($1, $2::int,"
 					 " (p ->> 'done')::bigint, (p ->> 'total')::bigint,"
 					 " p ->> 'message', credentials => $4::jsonb)",
-	[SQL_ARTIFACT] = "SELECT FROM tq.create_artifact($1, $2::int, $3,"
-					 " jsonb_build_object('expires', coalesce($4::timestamptz,"
-					 " now() + interval '30 days')) || $5::jsonb,"
-					 " credentials => $6::jsonb)",
+	[SQL_ARTIFACT] = "SELECT FROM tq.create_artifact($1, $2::int, $5,"
+					 " jsonb_build_object('expires', coalesce($6::timestamptz,"
+					 " now() + interval '30 days')) || $3::jsonb,"
+					 " credentials => $4::jsonb)",
 	[SQL_DEFER] = "SELECT FROM tq.defer_task($1, $2::int, $3::interval,"
 				  " credentials => $4::jsonb)",
 };

@@ -437,7 +437,7 @@ send_cancel(PGcancel *cancel)
 	if (fork() == 0)
 	{
 		reset_signals();
-		for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
 			close(fd);
 		alarm(10);
 		PQcancel(cancel, message, sizeof(message));

@@ -231,11 +231,18 @@ say_refused(const Call *call, const PGresult *result, const char *what)
 				 result_error(result));
 }
 
-static void
-ask(Call *call)
+/* Asks something about a run, of which the value is all but its credentials. */
+static Call *
+ask(Job *job, Statement statement, char *value,
+	void (*done)(Call *, PGresult *))
 {
-	call->job->calls++;
+	Call *call = call_new(statement, job, done);
+
+	call->parameters[2] = value;
+	call->parameters[3] = copy_text(job->credentials);
+	job->calls++;
 	call_enqueue(call, false);
+	return call;
 }
 
 static void
@@ -261,12 +268,8 @@ reclaim_done(Call *call, PGresult *result)
 static void
 reclaim(Job *job)
 {
-	Call *call = call_new(SQL_RECLAIM, job, reclaim_done);
-
-	call->parameters[2] = copy_text(options.claim_for);
-	call->parameters[3] = copy_text(job->credentials);
 	job->reclaiming = true;
-	ask(call);
+	ask(job, SQL_RECLAIM, copy_text(options.claim_for), reclaim_done);
 }
 
 /* Something may have been taken from the worker, unheard. */
@@ -274,7 +277,8 @@ void
 jobs_reclaim_all(void)
 {
 	for (Job *job = first_job; job != NULL; job = job->next)
-		job->reclaim_at = now;
+		if (job->state <= JOB_RUNNING)
+			job->reclaim_at = now;
 }
 
 static void
@@ -291,14 +295,10 @@ progress_done(Call *call, PGresult *result)
 static void
 send_progress(Job *job)
 {
-	Call *call = call_new(SQL_PROGRESS, job, progress_done);
-
-	call->parameters[2] = job->progress;
-	call->parameters[3] = copy_text(job->credentials);
+	ask(job, SQL_PROGRESS, job->progress, progress_done);
 	job->progress = NULL;
 	job->progressing = true;
 	job->progress_at = now + PROGRESS_PAUSE;
-	ask(call);
 }
 
 static void
@@ -328,14 +328,12 @@ artifact_done(Call *call, PGresult *result)
 static void
 create_artifact(Job *job, const char *name, Buffer *members)
 {
-	Call *call = call_new(SQL_ARTIFACT, job, artifact_done);
+	Call *call;
 
 	buffer_add(members, "}", 1);
-	call->parameters[2] = copy_text(name);
-	call->parameters[3] = copy_text(job->expires);
-	call->parameters[4] = members->data;
-	call->parameters[5] = copy_text(job->credentials);
-	ask(call);
+	call = ask(job, SQL_ARTIFACT, members->data, artifact_done);
+	call->parameters[4] = copy_text(name);
+	call->parameters[5] = copy_text(job->expires);
 }
 
 /* Keeps what a command has printed. */
@@ -374,12 +372,9 @@ defer_done(Call *call, PGresult *result)
 static void
 send_defer(Job *job)
 {
-	Call *call = call_new(SQL_DEFER, job, defer_done);
-
-	call->parameters[2] = job->defer;
-	call->parameters[3] = copy_text(job->credentials);
+	ask(job, SQL_DEFER, job->defer, defer_done);
 	job->defer = NULL;
-	ask(call);
+	job->reclaim_at = NEVER; /* it may be gone with the answer */
 }
 
 /* ---- lines of descriptor 3 ---- */

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #endif
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,10 +34,27 @@ extern char **environ;
 
 Process *processes;
 static volatile int spawn_error;
+static struct rlimit descriptors; /* that commands may have */
+
+/* Makes room for the descriptors of all commands. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit more;
+
+	getrlimit(RLIMIT_NOFILE, &descriptors);
+	more = descriptors;
+	more.rlim_cur = DESCRIPTORS;
+	if (more.rlim_cur > more.rlim_max)
+		more.rlim_cur = more.rlim_max;
+	if (more.rlim_cur > descriptors.rlim_cur)
+		setrlimit(RLIMIT_NOFILE, &more);
+}
 
 void
 processes_init(void)
 {
+	raise_descriptors();
 	processes = allocate(options.jobs * sizeof(Process));
 	for (int i = 0; i < options.jobs; i++)
 		processes[i].kill_at = NEVER;
@@ -254,6 +272,7 @@ become(const Ends *ends, char **arguments, char **environment, pid_t worker)
 		if (ends->command[i] >= 0)
 			dup2(ends->command[i], i);
 	reset_signals();
+	setrlimit(RLIMIT_NOFILE, &descriptors);
 	execve(options.program, arguments, environment);
 	spawn_error = errno;
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
@@ -355,11 +374,25 @@ process_close_input(Process *process)
 	process->written = 0;
 }
 
-/* A command reads no more, which ends one that is to stay. */
+/*
+ * Returns whether a command that stays has read nothing of the line of its run:
+ * all that was written is in the pipe still.
+ */
+static bool
+is_untouched(const Process *process)
+{
+	int unread = 0;
+
+	return process->given == 0 ||
+		   (process->in >= 0 && ioctl(process->in, FIONREAD, &unread) == 0 &&
+			(size_t) unread >= process->given);
+}
+
+/* A command reads no more, which ends one that stays, unless it has its line. */
 static void
 stop_feeding(Process *process)
 {
-	if (!options.serve)
+	if (!options.serve || (process->job != NULL && !is_untouched(process)))
 	{
 		process_close_input(process);
 		return;
@@ -560,6 +593,14 @@ processes_watch(void)
 
 /* ---- end ---- */
 
+/* Sends a signal to a command's group, or to it alone if it has left that. */
+static void
+send_signal(const Process *process, int number)
+{
+	if (kill(-process->pid, number) != 0)
+		kill(process->pid, number);
+}
+
 /* Asks a command to end, which is killed at this moment at the latest. */
 void
 process_stop(Process *process, Moment kill_at)
@@ -570,25 +611,11 @@ process_stop(Process *process, Moment kill_at)
 		process->kill_at = kill_at;
 	if (!process->stopping)
 	{
-		kill(-process->pid, SIGTERM);
-		kill(-process->pid, SIGCONT);
+		send_signal(process, SIGTERM);
+		send_signal(process, SIGCONT);
 	}
 	process->stopping = true;
 	wake_at(process->kill_at);
-}
-
-/*
- * Returns whether a command that stays has read nothing of the line of its run:
- * all that was written is in the pipe still.
- */
-static bool
-is_untouched(const Process *process)
-{
-	int unread = 0;
-
-	return process->given == 0 ||
-		   (process->in >= 0 && ioctl(process->in, FIONREAD, &unread) == 0 &&
-			(size_t) unread >= process->given);
 }
 
 /* A command has ended: takes what it has still said, and what its end means. */
@@ -662,14 +689,14 @@ work(Process *process)
 	if (options.serve)
 		serve_keep(process);
 	if (options.serve && stopping && process->pid != 0 &&
-		process->job == NULL && process->in >= 0)
+		process->job == NULL && process->kill_at == NEVER)
 	{
 		process_close_input(process);
 		process->kill_at = now + IDLE_END;
 	}
 	if (now >= process->kill_at && process->stopping)
 	{
-		kill(-process->pid, SIGKILL);
+		send_signal(process, SIGKILL);
 		process->kill_at = NEVER;
 	}
 	else if (now >= process->kill_at)

@@ -125,7 +125,7 @@ serve_takes(const Process *process)
 	Moment from = process->started +
 				  (process->pause > PAUSE_FIRST ? PROBATION : 0);
 
-	if (process->pid == 0 || process->stopping)
+	if (process->pid == 0 || process->stopping || process->in < 0)
 		return false;
 	if (now < from)
 		wake_at(from);
@@ -185,15 +185,20 @@ serve_ended(Process *process, int status, bool untouched)
 		give_back();
 }
 
-/* Starts a command that is to be there. */
+/* Starts a command that is to be there, and ends one that reads no more. */
 void
 serve_keep(Process *process)
 {
 	int error;
 
-	if (process->pid != 0 || stopping)
+	if (stopping)
 		return;
-	if (now < process->restart_at)
+	if (process->pid != 0)
+	{
+		if (process->job == NULL && process->in < 0)
+			process_stop(process, now + options.kill_after);
+	}
+	else if (now < process->restart_at)
 		wake_at(process->restart_at);
 	else if ((error = process_spawn(process, NULL)) != 0)
 	{

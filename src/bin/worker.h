@@ -275,6 +275,9 @@ struct Process
 	Job *job;
 };
 
+/* More than the worker has of them open at a time. */
+#define DESCRIPTORS (100 + 10 * options.jobs)
+
 extern Process *processes; /* options.jobs of them */
 extern void block_signals(sigset_t *before);
 extern void reset_signals(void);

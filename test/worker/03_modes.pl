@@ -61,6 +61,13 @@ many('m/jobs', 8);
 is(run_worker('-q', 'm/jobs', '-j', '4', '-D', $meet), 0, '--jobs runs commands at the same time');
 is(counts('m/jobs'), 'completed 8', '... and reports all');
 
+# More descriptors than the worker was given, which its commands still have.
+many('m/many', 30);
+my $crowd = command('crowd', qq(ulimit -n >>"$folder/limits"; echo >"$folder/crowd.\$\$"; while [ "\$(ls "$folder" | grep -c '^crowd\\.')" -lt 30 ]; do sleep 0.1; done\n));
+is(system('/bin/sh', '-c', "ulimit -S -n 64; exec '$worker' -q m/many -j 30 -D '$crowd' >/dev/null 2>'$folder/many.err'"), 0, 'more commands than it has descriptors for');
+is(counts('m/many'), 'completed 30', '... run at the same time');
+is(slurp(file('limits')), "64\n" x 30, '... with the limits that it was given');
+
 # ---- batch ----
 
 many('m/batch', 500);
@@ -145,6 +152,10 @@ many('s/single', 30);
 is(run_worker('-q', 's/single', '-j', '2', '--serve', '-D', command('single', q(read -r line; echo '{"completed": 1}'))), 0, 'commands that end after each answer');
 is(counts('s/single'), 'completed 30', '... fail no run that they have not begun');
 is(row("SELECT max(run_id) FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/single'"), 0, '... and give none back');
+
+many('s/closes', 3);
+is(run_worker('-q', 's/closes', '--serve', '-D', command('closes', q(read -r line; exec <&-; sleep 0.2; echo '{"completed": 1}'; sleep 600))), 0, 'one that reads no more when it has its line');
+is(counts('s/closes'), 'completed 3', '... answers, and is started again');
 
 # A command that cannot be kept keeps no claims.
 unlink file('ready');
