@@ -44,7 +44,8 @@ static const char *statements[STATEMENTS] = {
 					" WHERE e.extname IN ('tq', 'tq_shard')",
 	[SQL_CHANNEL] = "SELECT quote_ident(tq.worker_channel($1, $2))",
 	[SQL_DECLARE] = "SELECT tq.declare_worker($1, $2, $3,"
-					" now() + interval '1 day')",
+					" now() + interval '1 day', $4::int,"
+					" 'tq-worker " TQ_VERSION "')",
 	[SQL_RESOLVE] = "SELECT r.outcome, r.task_id, r.run_id"
 					" FROM tq.resolve($1::jsonb) r",
 	[SQL_RECLAIM] =
@@ -230,6 +231,7 @@ declare(void)
 		call->parameters[0] = copy_text(options.queues[i]);
 		call->parameters[1] = copy_text(options.group);
 		call->parameters[2] = copy_text(options.id);
+		call->parameters[3] = format_text("%d", options.jobs);
 		call_enqueue(call, false);
 	}
 }

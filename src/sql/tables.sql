@@ -68,6 +68,8 @@ CREATE TABLE tq_internal.worker (
 	retired xid8,					-- as of a queue
 	settled xid8,
 	creator text,					-- for tq.max_workers; NULL: it has expired
+	capacity int,					-- as it was declared, like the next; NULL: it was not
+	version text,
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
 CREATE INDEX worker_creator ON tq_internal.worker (creator);

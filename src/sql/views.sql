@@ -641,7 +641,7 @@ CREATE VIEW tq_internal.all_worker_overview AS
 		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN 'quarantined'
 			WHEN c.running > 0 THEN 'running' ELSE 'idle' END AS state,
 		COALESCE(c.running, 0) AS running, w.last_date_active, w.first_claim,
-		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN w.quarantine_until END AS quarantine_until
+		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN w.quarantine_until END AS quarantine_until, w.capacity, w.version
 	FROM tq_internal.worker w JOIN tq_internal.queue q ON q.id = w.queue
 		LEFT JOIN (SELECT worker, count(*) AS running FROM tq_internal.running_run GROUP BY worker) AS c ON c.worker = w.id
 	WHERE w.expires > tq_internal.clock_now() OR w.quarantine_until > tq_internal.clock_now() OR c.running > 0;
@@ -658,6 +658,8 @@ COMMENT ON COLUMN tq.worker_overview.running IS 'runs that it has';
 COMMENT ON COLUMN tq.worker_overview.last_date_active IS 'when it last asked for work; recorded with a delay';
 COMMENT ON COLUMN tq.worker_overview.first_claim IS 'when it was first seen';
 COMMENT ON COLUMN tq.worker_overview.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
+COMMENT ON COLUMN tq.worker_overview.capacity IS 'how many tasks it works on at a time, as it was declared';
+COMMENT ON COLUMN tq.worker_overview.version IS 'version of its program, as it was declared';
 
 CREATE VIEW tq_internal.all_waiter_overview AS
 	SELECT w.pid, CASE WHEN w.queue IS NULL THEN 'a task' ELSE COALESCE(q.task_queue_id, 'a new queue') END AS waits_for,

@@ -56,7 +56,7 @@ COMMENT ON FUNCTION tq_internal.last_claims(int, bigint[], int[], bigint[], int[
 CREATE VIEW tq_internal.seen_worker AS
 	SELECT w.id, w.queue, w.worker_group, w.worker_id, w.first_claim, w.quarantine_until, w.quarantine_details,
 		greatest(w.expires, a.seen + interval '24 hours') AS expires, greatest(w.last_date_active, a.seen) AS last_date_active,
-		w.recent_tasks, w.recent_runs, a.tasks, a.runs
+		w.recent_tasks, w.recent_runs, a.tasks, a.runs, w.capacity, w.version
 	FROM tq_internal.worker w LEFT JOIN LATERAL tq_internal.worker_activity(w.id) AS a ON w.expires IS NOT NULL;
 COMMENT ON VIEW tq_internal.seen_worker IS 'workers with what they did since their row was written';
 
@@ -67,7 +67,7 @@ BEGIN
 			'workerGroup', w.worker_group, 'workerId', w.worker_id,
 			'expires', tq_internal.json_time(w.expires), 'firstClaim', tq_internal.json_time(w.first_claim),
 			'lastDateActive', tq_internal.json_time(w.last_date_active), 'quarantineUntil', tq_internal.json_time(w.quarantine_until),
-			'quarantineDetails', w.quarantine_details,
+			'quarantineDetails', w.quarantine_details, 'capacity', w.capacity, 'version', w.version,
 			'recentTasks', (SELECT coalesce(jsonb_agg(jsonb_build_object('taskId', c.task_id, 'runId', c.run_id) ORDER BY c.nth), '[]')
 				FROM (SELECT t.task_id, l.run_id, l.nth
 					FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, w.tasks, w.runs) AS l JOIN tq_internal.task t ON t.id = l.task
@@ -171,7 +171,7 @@ $$;
 COMMENT ON FUNCTION tq_internal.arg_reason(text, text) IS 'an argument that a person writes, which may be NULL';
 
 CREATE FUNCTION tq.declare_worker(
-	task_queue_id text, worker_group text, worker_id text, expires timestamptz
+	task_queue_id text, worker_group text, worker_id text, expires timestamptz, capacity int DEFAULT NULL, version text DEFAULT NULL
 ) RETURNS jsonb
 	LANGUAGE tq_client AS $$
 DECLARE
@@ -183,16 +183,19 @@ DECLARE
 BEGIN
 	PERFORM tq_internal.arg_worker_name(worker_group, 'worker_group'), tq_internal.arg_worker_name(worker_id, 'worker_id');
 	until := tq_internal.arg_time(expires, 'expires');
+	PERFORM tq_internal.arg_int(coalesce(capacity, 1), 'capacity', 1, 1000000), tq_internal.arg_reason(version, 'version');
 	PERFORM tq_internal.require(format('queue:declare-worker:%s/%s/%s#expires', name, worker_group, worker_id));
 	queue := tq_internal.intern_queue(name);
 	worker := tq_internal.intern_worker(queue, worker_group, worker_id);
 	UPDATE tq_internal.queue q SET last_date_active = now, expires = greatest(q.expires, until, now + interval '24 hours') WHERE q.id = queue;
-	UPDATE tq_internal.worker w SET expires = greatest(w.expires, until) WHERE w.id = worker;
+	UPDATE tq_internal.worker w SET expires = greatest(w.expires, until), capacity = coalesce(declare_worker.capacity, w.capacity),
+		version = coalesce(declare_worker.version, w.version) WHERE w.id = worker;
 	PERFORM tq_internal.queue_changed(queue), tq_internal.workers_changed();
 	RETURN tq_internal.worker_json(worker);
 END
 $$;
-COMMENT ON FUNCTION tq.declare_worker(text, text, text, timestamptz) IS 'make a worker and its queue known until then at least; returns the worker';
+COMMENT ON FUNCTION tq.declare_worker(text, text, text, timestamptz, int, text) IS
+	'make a worker and its queue known until then at least, with how many tasks it works on at a time and the version of its program; returns the worker';
 
 CREATE FUNCTION tq.quarantine_worker(
 	task_queue_id text, worker_group text, worker_id text,

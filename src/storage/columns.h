@@ -182,7 +182,9 @@
 	X(t, recent_runs, own, )                                                  \
 	X(t, retired, own, )                                                      \
 	X(t, settled, own, )                                                      \
-	X(t, creator, own, )
+	X(t, creator, own, )                                                      \
+	X(t, capacity, own, )                                                     \
+	X(t, version, own, )
 
 #define TQ_DEAD_LETTER_COLUMNS(X, t)                                          \
 	X(t, task_id, slug, task_id)                                              \

@@ -83,7 +83,8 @@ static TqStatement store_worker = TQ_STATEMENT(
 
 static TqStatement forget_workers = TQ_STATEMENT(
 	"UPDATE tq_internal.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
-	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}', creator = NULL"
+	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}', creator = NULL,"
+	" capacity = NULL, version = NULL"
 	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE expires < $1"
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);

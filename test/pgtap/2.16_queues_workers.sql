@@ -75,6 +75,11 @@ SELECT cmp_ok(tq.get_task_queue('dec/t') ->> 'lastDateActive', '>=', pg_temp.iso
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '3 days'), '2.16 declareWorker: expires') FROM tq.get_worker('dec/t', 'g.1', 'pod.1') AS w;
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '3 days'), '2.16 declareWorker: which never moves back') FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now() + interval '1 hour') AS w;
 SELECT is(w ->> 'expires', pg_temp.iso(now() + interval '4 days'), '2.16 declareWorker: but forward') FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now() + interval '4 days') AS w;
+SELECT is((tq.declare_worker('dec/t', 'g.1', 'pod.1', now(), 4, 'runner 1.2') ->> 'capacity')::int, 4, '2.16 declareWorker: capacity');
+SELECT is(concat_ws(' ', w ->> 'capacity', w ->> 'version'), '4 runner 1.2', '2.16 declareWorker: which stay without') FROM tq.declare_worker('dec/t', 'g.1', 'pod.1', now()) AS w;
+SELECT is((SELECT concat_ws(' ', capacity, version) FROM tq.worker_overview WHERE worker_id = 'pod.1'), '4 runner 1.2', '8.5 are shown');
+SELECT pg_temp.throws(format('SELECT tq.declare_worker(''dec/t'', ''g.1'', ''pod.1'', now(), %s)', args), 'TQ400', '2.16 declareWorker: refused capacity, version ' || args)
+FROM unnest(ARRAY['0', '1000001', 'NULL, repeat(''x'', 4001)']) AS args;
 SET tq.clock_offset = '3 days 23 hours';
 SELECT lives_ok($$SELECT tq.get_worker('dec/t', 'g.1', 'pod.1')$$, '2.16 declareWorker: the queue does not expire before it');
 RESET tq.clock_offset;

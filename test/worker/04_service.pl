@@ -76,6 +76,8 @@ sql("SELECT tq.grant_queue('plain', 'a/b', 'work')");
 is((call('-d', 'user=plain dbname=postgres', '-q', 'a/b', '-D', 'true'))[0], 0, 'that grant is enough');
 is(state($id), 'completed completed', '... for work');
 is(row("SELECT count(*) FROM tq.list_workers('a/b') WHERE worker_group = 'tq-worker'") > 0, 1, 'the worker declares itself');
+run_worker('-q', 'a/b', '-j', 3, '-D', 'true');
+is(row("SELECT capacity || ' ' || version FROM tq.worker_overview WHERE task_queue_id = 'a/b' AND capacity = 3"), '3 ' . (call('--version'))[1] =~ s/\n//r, '... with capacity and version');
 
 # ---- a file of options ----
 

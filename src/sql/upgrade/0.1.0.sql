@@ -59,7 +59,7 @@ ALTER SEQUENCE tq_internal.policy_id_seq CYCLE;
 -- Who has made a queue, a limit or a worker before is not known: it counts for none.
 ALTER TABLE tq_internal.queue ADD COLUMN creator text;
 ALTER TABLE tq_internal.queue_settings ADD COLUMN creator text;
-ALTER TABLE tq_internal.worker ADD COLUMN creator text;
+ALTER TABLE tq_internal.worker ADD COLUMN creator text, ADD COLUMN capacity int, ADD COLUMN version text;
 CREATE INDEX worker_creator ON tq_internal.worker (creator);
 
 -- Policies that cancel groups act as they did.
