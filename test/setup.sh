@@ -649,26 +649,24 @@ tq_keep() {
 	chown -R --reference="$tq_root" "$dir" 2>/dev/null || true
 }
 
-# tq_node NAME PACKAGE...: puts packages of npm into TQ_TMP/node_modules, from the
-# registry that npm is configured for, and keeps them in .build/ of the tree.  If that
-# cannot be, it prints why.
-tq_node() {
-	local kept=$tq_root/.build/node-$1.tar new=$TQ_TMP/node-$1.tar log=$TQ_TMP/npm.log
+# tq_npm NAME PACKAGE...: puts packages of npm into TQ_TMP/node_modules, from the registry
+# that npm is configured for, and keeps them as NAME in .build/ of the tree.  If that cannot
+# be, it prints why.
+tq_npm() {
+	local kept=$tq_root/.build/$1.tar new=$TQ_TMP/$1.tar log=$TQ_TMP/npm.log
 	shift
 	tq_has node || { echo 'there is no node and npm'; return 1; }
 	if { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP" -xmf - <"$kept"; } 2>/dev/null; then return; fi
 	if ! timeout 300 npm install --prefix "$TQ_TMP/npm" --cache "$TQ_TMP/npm-cache" --ignore-scripts --no-save \
 		--no-package-lock --no-audit --no-fund --no-update-notifier --fetch-retries=1 "$@" >"$log" 2>&1; then
-		echo "npm install $* failed: $(grep -vE 'log|^ *$' "$log" | head -n 3 | paste -sd' ')"
+		echo "npm install $1 failed: $(grep -vE 'log|^ *$' "$log" | head -n 3 | paste -sd' ')"
 		return 1
 	fi
 	tar -C "$TQ_TMP/npm" -cf "$new" node_modules && tq_user tar -C "$TQ_TMP" -xmf - <"$new" &&
 		tq_keep "$new" "$kept"
 }
 
-tq_node_pg() { tq_node pg pg@8; }
-
-tq_node_web() { tq_node web playwright-core@1 axe-core@4; }
+tq_node_web() { tq_npm node-web playwright-core@1 axe-core@4; }
 
 # tq_prometheus: puts prometheus and promtool into TQ_TMP/usr/bin, unless they are
 # installed: Debian's package, which would start its service, is downloaded and unpacked, and
@@ -685,6 +683,15 @@ tq_prometheus() {
 	fi
 	tar -C "$TQ_TMP/prometheus" -cf "$new" ./usr/bin/prometheus ./usr/bin/promtool && rm -r "$TQ_TMP/prometheus" &&
 		tq_user tar -C "$TQ_TMP" -xmf - <"$new" && tq_keep "$new" "$kept"
+}
+
+# tq_node_pg: pg, npm's client for PostgreSQL.
+tq_node_pg() { tq_npm node-pg pg@8; }
+
+# tq_node_clients: what tests the package of client/node.
+tq_node_clients() {
+	tq_npm node-clients-2 pg@8 @types/pg@8 @types/node@20 typescript@5 tsd@0.33 publint@0.3 @arethetypeswrong/cli@0.18 vitest@3 \
+		@opentelemetry/api@1 @opentelemetry/sdk-trace-base@2 @opentelemetry/context-async-hooks@2
 }
 
 # ---------------------------------------------------------------------------

@@ -1,0 +1,78 @@
+// errors.js: errors of the database by their SQLSTATE, and what a handler throws to end its run
+// in another way than as failed.
+
+/** An error of tq, with its SQLSTATE as code, and the detail and the hint of the server. */
+export class TqError extends Error {
+  constructor (error) {
+    super(error.message, { cause: error })
+    this.name = new.target.name
+    this.code = error.code
+    this.detail = error.detail
+    this.hint = error.hint
+    this.severity = error.severity
+  }
+}
+export class BadInput extends TqError {}
+export class Forbidden extends TqError {}
+export class NotFound extends TqError {}
+export class Conflict extends TqError {}
+export class Gone extends TqError {}
+export class ArtifactError extends TqError {}
+
+const classes = { TQ400: BadInput, TQ403: Forbidden, TQ404: NotFound, TQ409: Conflict, TQ410: Gone, TQ424: ArtifactError }
+
+/** Returns the error that a client of tq sees for one of the driver. */
+export function errorOf (error) {
+  const Class = classes[error?.code]
+  return Class ? new Class(error) : error
+}
+
+/** Whether an error says that the connection, or a primary at its other end, is lost. */
+export function isLost (error) {
+  return error?.severity === undefined || /^(08|25006|40|53|57P|58)/.test(error.code)
+}
+
+// ---- what a handler throws ----
+
+/** Ends a run as its reason says; options are those of a report: retryDelay, retriesLeft, details. */
+export class Outcome extends Error {
+  constructor (reason, message, { retryDelay, retriesLeft, details, cause } = {}) {
+    super(message ?? reason, { cause })
+    this.name = new.target.name
+    this.reason = reason
+    this.retryDelay = retryDelay
+    this.retriesLeft = retriesLeft
+    this.details = details
+  }
+}
+
+/** The run is tried again after that time, while there are retries. */
+export class Retry extends Outcome {
+  constructor (delay, message, options) { super('intermittent-task', message, { retryDelay: delay, ...options }) }
+}
+/** The run is put back for that time; that is no attempt. */
+export class Defer extends Outcome {
+  constructor (delay) { super('defer', `put back for ${delay}`, { retryDelay: delay }) }
+}
+/** The run has failed, and is not tried again, whatever its policy says. */
+export class Terminal extends Outcome {
+  constructor (message, options) { super('failed-terminal', message, options) }
+}
+export class MalformedPayload extends Outcome {
+  constructor (message, options) { super('malformed-payload', message, options) }
+}
+export class ResourceUnavailable extends Outcome {
+  constructor (message, options) { super('resource-unavailable', message, options) }
+}
+export class InternalError extends Outcome {
+  constructor (message, options) { super('internal-error', message, options) }
+}
+
+/** Why the signal of a run is aborted: canceled, claim-expired, deleted, worker-shutdown, … */
+export class Aborted extends Error {
+  constructor (reason) {
+    super(`the run was ended: ${reason}`)
+    this.name = 'AbortError'
+    this.reason = reason
+  }
+}

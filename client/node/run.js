@@ -1,0 +1,112 @@
+// run.js: a run that a worker has: what its handler sees of it, and how it is reported.
+import { Aborted, Outcome } from './errors.js'
+import { intervalOf, query } from './query.js'
+
+const STACK = 4000              // characters of a stack that are kept
+
+// Without what no text of the server has.
+const clean = (text) => text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\ufffd')
+
+/** The run as its handler sees it. */
+class Context {
+  #run
+  constructor (run) { this.#run = run }
+  get taskId () { return this.#run.taskId }
+  get runId () { return this.#run.runId }
+  get queue () { return this.#run.queue }
+  get task () { return this.#run.task }
+  get status () { return this.#run.status }
+  get credentials () { return this.#run.credentials }
+  get signal () { return this.#run.signal }
+  progress (done, total = null, message = null) { this.#run.show({ done, total, message }) }
+  result (value) { this.#run.result = value }
+  complete (client, result) { return this.#run.complete(client, result) }
+}
+
+export class Run {
+  context = new Context(this)
+  result = undefined            // of ctx.result()
+  report = undefined            // JSON, once it has ended
+  completing = false            // ctx.complete() was called
+  lost = undefined              // why the claim is no longer ours
+  progress = undefined          // that waits to be sent
+  shown = -Infinity             // when the last one was sent
+  reclaiming = false
+  #controller = null
+
+  constructor (row, queue, now, onProgress) {
+    this.taskId = row.task_id
+    this.runId = row.run_id
+    this.queue = row.task_queue_id ?? queue
+    this.payload = row.payload
+    this.credentials = row.credentials ?? undefined
+    this.task = row.task ?? undefined
+    this.status = row.status ?? undefined
+    this.onProgress = onProgress
+    this.lasts(row.lasts, now)
+  }
+
+  get key () { return `${this.taskId}/${this.runId}` }
+
+  lasts (milliseconds, now) {
+    this.validUntil = now + milliseconds
+    this.reclaimAt = now + milliseconds / 2
+  }
+
+  get signal () {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.lost) this.#controller.abort(new Aborted(this.lost))
+    }
+    return this.#controller.signal
+  }
+
+  /** Aborts the work, for that reason. */
+  lose (reason) {
+    if (this.lost) return
+    this.lost = reason
+    this.#controller?.abort(new Aborted(reason))
+  }
+
+  show (progress) {
+    this.progress = progress
+    this.onProgress?.(this)
+  }
+
+  async complete (client, result = this.result) {
+    this.completing = true
+    await query(client, 'SELECT FROM tq.report_completed($1, $2::int, result => $3::jsonb, credentials => $4::jsonb)',
+      [this.taskId, this.runId, result === undefined ? null : JSON.stringify(result), this.credentials && JSON.stringify(this.credentials)])
+  }
+
+  #json (report) {
+    const { taskId, runId, credentials } = this
+    return JSON.stringify({ taskId, runId, credentials, ...report })
+  }
+
+  /** The report of a handler that has returned a value. */
+  completed (value = this.result) {
+    // What its transaction has committed, this report cannot change; else it says what is missing.
+    if (this.completing) return this.#json({ reason: 'failed', errorMessage: 'the transaction of ctx.complete() was not committed' })
+    return this.#json({ result: value })
+  }
+
+  /** The report of a handler that has thrown, or of a run that is given back. */
+  failed (error) {
+    if (this.lost === 'worker-shutdown') return this.#json({ reason: this.lost })
+    const { name, code, stack } = error ?? {}
+    const { reason = 'failed', retryDelay, retriesLeft, details } = error instanceof Outcome ? error : {}
+    const kept = error instanceof Outcome ? details : { name, code, stack: stack && clean(`${stack}`.slice(0, STACK)) }
+    const message = error instanceof Outcome || !(error instanceof Error) ? `${error?.message ?? error}` : `${error}`
+    try {
+      return this.#json({ reason: reason === 'defer' ? 'failed' : reason, errorMessage: clean(message), error: kept, retryDelay: intervalOf(retryDelay), retriesLeft })
+    } catch (fault) {
+      return this.#json({ reason, errorMessage: clean(`${message} (its details: ${fault.message})`) })
+    }
+  }
+
+  /** The report in place of one that the database has refused. */
+  refused (error) {
+    return this.#json({ reason: 'failed', errorMessage: clean(`the report was refused: ${error.message}`) })
+  }
+}

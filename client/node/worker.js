@@ -1,0 +1,368 @@
+// worker.js: claims tasks of a queue, has a handler work on them, and reports.
+//
+// The main connection claims, and waits in the database where there is nothing to do.  What has
+// ended is reported with the next claim.  While the main connection waits, and when a run takes
+// longer than a second, a second connection reports, reclaims, and listens for what is taken
+// from the worker; it is closed when nothing runs for a while.
+import { hostname } from 'node:os'
+import { Connection, Lost } from './connection.js'
+import { Outcome } from './errors.js'
+import { intervalOf, timeOf } from './query.js'
+import { Run } from './run.js'
+import { inSpan, isTraced } from './trace.js'
+
+const WAIT = '60 s'             // of a claim that finds nothing
+const LINGER = 5                // ms in which what has just begun may end before a claim waits
+const AHEAD = 50                // ms of work that are claimed ahead
+const LONG = 1000               // ms after which a run is reclaimed and listened for
+const TICK = 200                // ms
+const POOLED = 5000             // ms between reclaims where notifications do not come
+const IDLE = 10000              // ms that the second connection is kept
+const CANCEL = 5000             // ms that a claim which is canceled may take
+const LAST_REPORTS = 10000      // ms for reports at the end, if there is no server
+const LASTS = '(extract(epoch FROM c.taken_until - clock_timestamp()) * 1000)::float8 AS lasts'
+const COLUMNS = `c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status, ${LASTS}`
+const RESOLVE = 'SELECT outcome, task_id, run_id FROM tq.resolve($1::jsonb)'
+let workers = 0
+
+const say = (level, text) => { if (level !== 'debug') console.error(`tq ${level}: ${text}`) }
+const reasonOf = (error) => [error.message || error.code, error.detail, error.hint].filter(Boolean).join('; ')
+
+export class Worker {
+  #main; #side; #sql; #handler; #options; #queue; #traced
+  #all = new Map()              // every run, by its ids
+  #ready = []                   // claimed, not begun
+  #running = new Set()
+  #ended = []                   // to be reported
+  #mean = Infinity              // ms that a run takes
+  #waits = false                // whether the main connection is in a claim that waits, or ended
+  #claimed = false              // whether a claim has succeeded
+  #reporting = null; #wake = null; #timer = null; #idle = null
+  #stopping = false; #stopped = null; #looping; #signals; #signaled = () => { this.stop() }; #channel = null; #pooled = false
+
+  constructor (source, queue, handler, options = {}) {
+    this.#options = { concurrency: 10, batch: 200, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: say, ...options }
+    this.id = options.id ?? `${hostname()}-${process.pid}-${++workers}`.replace(/[^\w.-]/g, '-').slice(-128)
+    this.#queue = queue
+    this.#handler = handler
+    this.#traced = isTraced()
+    this.#main = this.#connection(source, 'tq-worker-main')
+    this.#side = null
+    this.#sql = this.#statements(Array.isArray(queue))
+    this.#newSide = () => this.#connection(source, 'tq-worker-side', (client) => this.#listen(client))
+    this.#signals = this.#options.signals || []
+    for (const signal of this.#signals) process.on(signal, this.#signaled)
+    this.#looping = this.#loop()
+    /** Resolved when the worker has stopped; rejected where it cannot work. */
+    this.done = this.#looping.then(() => this.stop(), async (error) => { await this.stop({ timeout: 0 }); throw error })
+  }
+
+  #newSide
+  #connection ({ Client, config }, name, begin) {
+    return new Connection({ Client, config, name, begin, onError: (error) => this.#log('warning', reasonOf(error)) })
+  }
+
+  #statements (several) {
+    const { group, claimFor, definition } = this.#options
+    const own = [group, this.id]
+    const last = [claimFor === undefined ? null : intervalOf(claimFor), definition ?? this.#traced]
+    const claim = (wait) => (n) => [`SELECT 'claimed' AS outcome, ${COLUMNS}${several ? ', c.task_queue_id' : ''} FROM tq.claim_work($1::text${several ? '[]' : ''}, $2, $3, $4::int,
+      wait => '${wait}', claim_for => $5::interval, definition => $6) c`, [this.#queue, ...own, n, ...last]]
+    return {
+      claim: claim('0'), wait: claim(WAIT),
+      both: several ? null : (reports, n) => [`SELECT c.outcome, ${COLUMNS} FROM tq.resolve_and_claim($1::jsonb, $2, $3, $4, $5::int,
+        claim_for => $6::interval, definition => $7) c`, [reports, this.#queue, ...own, n, ...last]],
+    }
+  }
+
+  #log (level, text, run) { this.#options.log(level, run ? `${text} (task ${run.taskId}, run ${run.runId})` : text) }
+
+  // ---- the loop of the main connection ----
+
+  async #loop () {
+    let pause = 0
+    while (!this.#stopping) {
+      try {
+        if (await this.#turn()) pause = 0
+      } catch (error) {
+        if (error instanceof Lost || error.code === '57014') continue     // it is made again; a wait was canceled
+        if (!this.#claimed) throw error
+        this.#log('error', `no task can be claimed: ${reasonOf(error)}`)
+        pause = Math.min(Math.max(100, 2 * pause), 30000)
+        await this.#change(pause)
+      }
+    }
+  }
+
+  // Reports and claims once, or waits for something to do; returns whether it has claimed.
+  async #turn () {
+    const room = this.#room()
+    if (this.#ended.length > 0) {
+      await this.#report(this.#main, room)
+      return room > 0
+    }
+    if (room === 0) return this.#change()
+    if (this.#running.size > 0) {
+      await this.#change(LINGER)
+      if (this.#ended.length > 0 || this.#stopping) return false
+    }
+    this.#waits = true
+    try {
+      this.#take(await this.#main.query(...this.#sql.wait(this.#room() || 1), true))
+    } finally {
+      this.#waits = false
+    }
+    return true
+  }
+
+  // How many runs to claim: what is running, and AHEAD of its time.
+  #room () {
+    const { concurrency, batch } = this.#options
+    const capacity = Math.min(concurrency + Math.min(batch, Math.floor(concurrency * AHEAD / this.#mean)), 1000)
+    const used = this.#ready.length + this.#running.size
+    return this.#stopping || (this.#ready.length > 0 && used > capacity / 2) ? 0 : Math.max(capacity - used, 0)
+  }
+
+  #take (rows) {
+    const now = performance.now()
+    this.#claimed = true
+    for (const row of rows) {
+      if (row.outcome !== 'claimed') continue
+      const run = new Run(row, this.#queue, now, (one) => this.#progress(one))
+      this.#all.set(run.key, run)
+      this.#ready.push(run)
+    }
+    this.#fill()
+    if (this.#all.size > 0 && !this.#timer) this.#timer = setInterval(() => this.#tick(), TICK)
+  }
+
+  // Resolves when something has changed, or after a time.
+  #change (milliseconds) {
+    return new Promise((resolve) => {
+      const timer = milliseconds === undefined ? null : setTimeout(() => this.#wake?.(), milliseconds)
+      this.#wake = () => {
+        this.#wake = null
+        clearTimeout(timer)
+        resolve(false)
+      }
+    })
+  }
+
+  // ---- runs ----
+
+  #fill () {
+    while (this.#running.size < this.#options.concurrency && this.#ready.length > 0) this.#perform(this.#ready.shift())
+  }
+
+  async #perform (run) {
+    const began = performance.now()
+    this.#running.add(run)
+    try {
+      const work = () => this.#handler(run.payload, run.context)
+      run.report = run.completed(await (this.#traced ? inSpan(run, work) : work()))
+    } catch (error) {
+      if (!run.abandoned) await this.#fail(run, error)
+    }
+    if (run.progress && !run.lost) await this.#progress(run, true)
+    const took = performance.now() - began
+    this.#mean = this.#mean === Infinity ? took : 0.9 * this.#mean + 0.1 * took
+    this.#running.delete(run)
+    this.#end(run)
+    this.#fill()
+  }
+
+  async #fail (run, error) {
+    run.report = run.failed(error)
+    if (!(error instanceof Outcome) || error.reason !== 'defer' || run.lost) return
+    try {
+      await this.#second().query('SELECT FROM tq.defer_task($1, $2::int, $3::interval, credentials => $4::jsonb)',
+        [run.taskId, run.runId, intervalOf(error.retryDelay), run.credentials ?? null])
+      run.lost = 'deferred'
+    } catch (fault) {
+      run.report = run.refused(fault)
+    }
+  }
+
+  // A run whose claim is lost is not reported.
+  #end (run) {
+    if (run.abandoned) return
+    if (run.lost && run.lost !== 'worker-shutdown') this.#all.delete(run.key)
+    else this.#ended.push(run)
+    this.#wake?.()
+    if (this.#waits) this.#flush()
+  }
+
+  #lose (run, reason) {
+    run.lose(reason)
+    const i = this.#ready.indexOf(run)
+    if (i >= 0) {
+      this.#ready.splice(i, 1)
+      this.#all.delete(run.key)
+    }
+    this.#log('debug', `the run is taken: ${reason}`, run)
+  }
+
+  // ---- reports ----
+
+  // Reports what has ended, and claims so many; what is refused is reported alone.
+  async #report (connection, room = 0) {
+    const runs = this.#ended.splice(0, 1000)
+    const reports = `[${runs.map((run) => run.report).join()}]`
+    let rows
+    try {
+      rows = await connection.query(...(room > 0 && this.#sql.both ? this.#sql.both(reports, room) : [RESOLVE, [reports]]), true)
+    } catch (error) {
+      if (error instanceof Lost) this.#ended.unshift(...runs)
+      if (error instanceof Lost) throw error
+      for (const run of runs) await this.#reportAlone(connection, run)
+      return
+    }
+    for (const run of runs) this.#all.delete(run.key)
+    if (room > 0 && this.#sql.both) this.#take(rows)
+    else if (room > 0) this.#take(await connection.query(...this.#sql.claim(room), true))
+  }
+
+  async #reportAlone (connection, run) {
+    try {
+      await connection.query(RESOLVE, [`[${run.report}]`])
+    } catch (error) {
+      this.#log('warning', `a report is refused: ${reasonOf(error)}`, run)
+      await connection.query(RESOLVE, [`[${run.refused(error)}]`]).catch((fault) => this.#log('error', reasonOf(fault), run))
+    }
+    this.#all.delete(run.key)
+  }
+
+  // Reports on the second connection while the main one waits.
+  #flush () {
+    this.#reporting ??= (async () => {
+      while (this.#waits && this.#ended.length > 0) await this.#report(this.#second()).catch((error) => this.#log('debug', error.message))
+    })().finally(() => {
+      this.#reporting = null
+      if (this.#waits && this.#ended.length > 0) this.#flush()
+    })
+    return this.#reporting
+  }
+
+  async #progress (run, last = false) {
+    if (run.progressing || run.lost || (!last && performance.now() < run.shown + LONG)) return
+    const { done, total, message } = run.progress
+    run.progress = undefined
+    run.progressing = true
+    run.shown = performance.now()
+    try {
+      await this.#second().query('SELECT FROM tq.report_progress($1, $2::int, $3::bigint, $4::bigint, $5, credentials => $6::jsonb)',
+        [run.taskId, run.runId, done, total, message, run.credentials ?? null])
+    } catch (error) {
+      this.#log('warning', `progress is refused: ${reasonOf(error)}`, run)
+    }
+    run.progressing = false
+  }
+
+  // ---- claims are kept ----
+
+  #second () {
+    clearTimeout(this.#idle)
+    this.#idle = null
+    this.#side ??= this.#newSide()
+    return this.#side
+  }
+
+  // Where a pooler is between, it gives the client an id that is not that of the server's process.
+  async #listen (client) {
+    const { rows: [{ pid, channel }] } = await client.query('SELECT pg_backend_pid() AS pid, quote_ident(tq.worker_channel($1, $2)) AS channel', [this.#options.group, this.id])
+    if (pid !== client.processID && !this.#pooled) this.#log('warning', 'a pooler is between: a cancel is seen by the next reclaim, after 5 seconds at most')
+    this.#pooled = pid !== client.processID
+    if (!this.#pooled) {
+      client.on('notification', ({ payload }) => {
+        const { taskId, runId, reason } = payload ? JSON.parse(payload) : {}
+        const run = this.#all.get(`${taskId}/${runId}`)
+        if (run && !run.report) this.#lose(run, reason)
+      })
+      await client.query(`LISTEN ${channel}`)
+    }
+    for (const run of this.#all.values()) run.reclaimAt = 0       // what was taken before
+  }
+
+  #tick () {
+    const now = performance.now()
+    for (const run of this.#all.values()) {
+      if (run.report || run.lost) continue
+      if (now > run.validUntil) this.#lose(run, 'claim-expired')
+      else if (!run.reclaiming && now >= Math.min(run.reclaimAt, this.#pooled ? (run.asked ?? -Infinity) + POOLED : Infinity)) this.#reclaim(run)
+      else if (!this.#side && now > run.reclaimAt - (run.validUntil - run.reclaimAt) + LONG) this.#second().client().catch(() => {})
+      if (run.progress) this.#progress(run)
+    }
+    if (this.#all.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = null
+    if (!this.#side) return
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => {
+      if (this.#all.size > 0) return
+      this.#side?.close()
+      this.#side = null
+    }, IDLE)
+  }
+
+  async #reclaim (run) {
+    run.reclaiming = true
+    run.asked = performance.now()
+    try {
+      const rows = await this.#second().query(`SELECT ${LASTS} FROM tq.reclaim_task($1, $2::int, claim_for => $3::interval, credentials => $4::jsonb) c`,
+        [run.taskId, run.runId, this.#options.claimFor === undefined ? null : intervalOf(this.#options.claimFor), run.credentials ?? null])
+      run.lasts(rows[0].lasts, performance.now())
+    } catch (error) {
+      if (/^TQ4/.test(error.code)) this.#lose(run, 'claim-lost')
+      else run.reclaimAt = performance.now() + (run.validUntil - performance.now()) / 2 + LONG
+    }
+    run.reclaiming = false
+  }
+
+  // ---- the end ----
+
+  /** Claims no more; waits for what is running, then aborts it, and gives it back. */
+  stop ({ timeout = this.#options.stopTimeout } = {}) {
+    this.#stopped ??= this.#stop(timeOf(timeout))
+    return this.#stopped
+  }
+
+  async #stop (timeout) {
+    this.#stopping = true
+    for (const signal of this.#signals) process.off(signal, this.#signaled)
+    this.#wake?.()
+    if (this.#waits) this.#main.cancel()
+    const late = setTimeout(() => { if (this.#waits) this.#main.close() }, CANCEL)
+    await this.#looping.catch(() => {})
+    clearTimeout(late)
+    this.#waits = true                  // reports go their own way now
+    for (const run of this.#ready.splice(0)) this.#giveBack(run)
+    this.#flush()
+    await this.#until(() => this.#running.size === 0, timeout)
+    for (const run of this.#running) run.lose('worker-shutdown')
+    await this.#until(() => this.#running.size === 0, timeOf(this.#options.grace))
+    for (const run of this.#running) {
+      run.abandoned = true
+      this.#giveBack(run)
+    }
+    const end = setTimeout(() => this.#side?.close(), LAST_REPORTS)
+    while (this.#ended.length > 0 && !this.#side?.closed) await this.#flush()
+    await this.#reporting
+    clearTimeout(end)
+    clearInterval(this.#timer)
+    clearTimeout(this.#idle)
+    await Promise.all([this.#main.close(), this.#side?.close()])
+  }
+
+  #giveBack (run) {
+    run.lose('worker-shutdown')
+    run.report = run.failed()
+    this.#ended.push(run)
+  }
+
+  async #until (condition, milliseconds) {
+    const end = performance.now() + milliseconds
+    while (!condition() && performance.now() < end) await this.#change(Math.min(end - performance.now(), 100))
+  }
+
+  [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')] () { return this.stop() }
+}
