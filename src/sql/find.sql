@@ -380,6 +380,8 @@ $$;
 COMMENT ON FUNCTION tq_internal.find_start(tq_internal.task_filter) IS 'an id before which are all tasks that were created so early';
 
 -- What is compared when the time is over has no verdict: the next chunk begins with it.
+-- OFFSET 0 has each task of a slice looked up by its id: the planner takes a slice for long
+-- enough to read the whole table.
 CREATE FUNCTION tq_internal.find_chunk(f tq_internal.task_filter, list bigint[], before bigint, size int, until timestamptz, OUT ids bigint[], OUT next bigint)
 	LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -418,7 +420,7 @@ BEGIN
 					AND (f.payload IS NULL OR t.payload @> f.payload), false) END AS verdict
 			FROM ((SELECT * FROM tq_internal.task w WHERE slice IS NULL AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
 				UNION ALL
-				SELECT s.* FROM generate_subscripts(slice, 1, true) AS i JOIN tq_internal.task s ON s.id = slice[i]) AS t
+				SELECT s.* FROM generate_subscripts(slice, 1, true) AS i CROSS JOIN LATERAL (SELECT * FROM tq_internal.task x WHERE x.id = slice[i] OFFSET 0) AS s) AS t
 			WHERE (f.queues IS NULL OR t.queue = ANY (f.queues))
 				AND (f.priorities IS NULL OR t.priority = ANY (f.priorities))
 				AND (f.created_after IS NULL OR t.created >= f.created_after)
@@ -469,7 +471,7 @@ BEGIN
 			coalesce(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)),
 			tq_internal.priority_name(t.priority), t.created, CASE WHEN c.state > 2 THEN c.resolved END,
 			CASE WHEN c.state <> 3 THEN tq_internal.shorten(left(coalesce(e.error ->> 'message', e.error #>> '{}'), 1000), 200) END, t.id::text
-		FROM generate_subscripts(ids, 1) AS i JOIN tq_internal.task t ON t.id = ids[i] JOIN tq_internal.queue q ON q.id = t.queue
+		FROM generate_subscripts(ids, 1) AS i CROSS JOIN LATERAL (SELECT * FROM tq_internal.task x WHERE x.id = ids[i] OFFSET 0) AS t JOIN tq_internal.queue q ON q.id = t.queue
 			LEFT JOIN LATERAL tq_internal.current_run(t.id, t.queue, t.priority) AS c ON true
 			LEFT JOIN LATERAL (SELECT d.error FROM tq_internal.run_detail d WHERE d.task = t.id AND d.error IS NOT NULL ORDER BY d.run_id DESC LIMIT 1) AS e ON true;
 END
@@ -525,8 +527,8 @@ COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a f
 
 -- ---- groups of failures ----
 --
--- Groups are kept in memory, at most 1,000 of them beside the last chunk: the smallest
--- become the others, which have no reason.
+-- Groups are kept in memory, each as often as it was met, and folded when they are
+-- 3,000: then the 1,000 largest stay, and the others become one, which has no reason.
 
 CREATE TYPE tq_internal.failure_group AS (reason text, error text, tasks bigint, first_failed timestamptz, last_failed timestamptz, queues int[], task bigint);
 COMMENT ON TYPE tq_internal.failure_group IS 'tasks that failed for one reason with errors of one shape; task: the newest';
@@ -614,7 +616,10 @@ BEGIN
 		chunk := tq_internal.find_chunk(f, l.list, before, size, due);
 		before := chunk.next;
 		due := until;
-		groups := tq_internal.fold_failures(groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids) AS g), 1000);
+		groups := groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids) AS g);
+		IF cardinality(groups) > 3000 THEN
+			groups := tq_internal.fold_failures(groups, 1000);
+		END IF;
 		EXIT WHEN before IS NULL OR tq_internal.clock_now() >= until;
 		size := tq_internal.find_size(size, tq_internal.clock_now() - began, until - tq_internal.clock_now());
 	END LOOP;

@@ -89,6 +89,28 @@ SELECT row_eq($$SELECT error, reason, tasks, first_failed, last_failed, task_que
 		FROM tq.failure_overview WHERE error ->> 'message' LIKE 'printer%' AND NOT retrying), '17.4.3 the row of a group');
 SELECT is(last_failed, (SELECT resolved FROM tq.failure_overview WHERE retrying), '17.4.3 a task that is retried failed when its last run did') FROM tq.failure_groups('{"state": "pending"}');
 
+-- A list of failures that is too long is walked, by the table that has them.
+CREATE FUNCTION pg_temp.walked(filter jsonb, size int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	l record := tq_internal.find_list(tq_internal.arg_filter(filter), 1);
+	before bigint := 9223372036854775807;
+	seen bigint[] := '{}';
+	chunks int := 0;
+	chunk record;
+BEGIN
+	WHILE before IS NOT NULL LOOP
+		chunk := tq_internal.find_chunk(l.f, l.list, before, size, NULL);
+		seen := seen || chunk.ids;
+		before := chunk.next;
+		chunks := chunks + 1;
+	END LOOP;
+	RETURN concat_ws(' ', cardinality(seen), (SELECT count(DISTINCT s) FROM unnest(seen) AS s), chunks);
+END
+$$;
+SELECT is(pg_temp.walked('{"state": ["failed", "exception"]}', size), expected, '17.2.3 all of five failures once, in chunks of ' || size)
+FROM (VALUES (1, '5 5 6'), (2, '5 5 3'), (5, '5 5 2'), (6, '5 5 1')) AS v (size, expected);
+SELECT is(pg_temp.walked('{"state": "failed", "queue": "fg/b"}', 2), '1 1 3', '17.2.3 those of a queue');
+
 -- At most so many groups; the others together.
 SELECT is(pg_temp.groups('{}', 1), '3 failed printer <number> is out of paper, 2 others', '17.4.4 the largest group and the others');
 SELECT results_eq($$SELECT tasks, reason, error, task_queue_ids FROM tq.failure_groups(max => 1)$$,
