@@ -913,14 +913,15 @@ my @states = qw(unscheduled pending running completed failed exception);
 
 sub json_of { my (@texts) = @_; return '[' . join(',', map { "\"$_\"" } @texts) . ']' }
 
-# A filter of own tasks: as JSON, and as what it asks of a task of the model.
+# A filter of own tasks, among them one that is like this, if it is given: as JSON, and as
+# what it asks of a task of the model.
 sub own_filter
 {
-	my ($self, @of) = @_;
+	my ($self, $wanted, @of) = @_;
 	my $m      = $self->{model};
-	my @queues = rand() < 0.7 ? $self->own_queue : @{ $self->{queues} };
+	my @queues = $wanted || rand() < 0.3 ? @{ $self->{queues} } : $self->own_queue;
 	my %json   = (queue => json_of(@queues));
-	my $like   = $m->task($self->own_id);
+	my $like   = $wanted // $m->task($self->own_id);
 	my $has    = sub { my ($value, @values) = @_; return defined $value && grep { $value eq $_ } @values };
 	my @asks   = sub { return $has->($_[0]{def}{queue}, @queues) };
 	@of = splice(@{ [ shuffle(@states) ] }, 0, 1 + int(rand(3))) if rand() < (@of ? 0.2 : 0.6);
@@ -939,7 +940,7 @@ sub own_filter
 			my @wanted = splice(@{ [ shuffle('failed', 'canceled', 'completed', 'scheduled', 'rerun', 'failure-retry') ] }, 0, 3);
 			return (json_of(@wanted), sub { my $run = Model::last_run($_[0]); return $run && $has->($run->{reasonResolved} // $run->{reasonCreated}, @wanted) });
 		});
-	for my $key ($like ? splice(@{ [ shuffle(sort keys %more) ] }, 0, pick(0, 0, 1, 1, 2)) : ())
+	for my $key ($wanted ? 'group' : $like ? splice(@{ [ shuffle(sort keys %more) ] }, 0, pick(0, 0, 1, 1, 2)) : ())
 	{
 		($json{$key}, my $ask) = $more{$key}->();
 		push @asks, $ask;
@@ -972,7 +973,7 @@ sub found
 sub own_find
 {
 	my ($self) = @_;
-	my ($filter, $asks) = $self->own_filter(pick([], [qw(failed exception)])->@*);
+	my ($filter, $asks) = $self->own_filter(undef, pick([], [qw(failed exception)])->@*);
 	my @found = $self->found($filter, $asks);
 	return if @{ $self->{faults} } || $filter !~ /"state":\["failed","exception"\]/;
 	my ($r) = $self->own(sub { return undef }, q(SELECT coalesce(sum(tasks), 0) FROM tq.failure_groups($1, budget => '1 min')), $filter) or return;
@@ -989,16 +990,20 @@ my %actions = (
 	priority => [ qw(unscheduled pending) ],
 	move     => [ qw(unscheduled pending) ],
 	delay    => ['pending'],
+	redrive  => [ qw(failed exception) ],
 	discard  => [ qw(failed exception) ]);
 
 sub own_apply
 {
 	my ($self) = @_;
 	my $action = pick(sort keys %actions);
-	my ($filter, $asks) = $self->own_filter($actions{$action}->@*);
+	my $m      = $self->{model};
+	my @dead   = $action =~ /^(?:redrive|discard)$/ ? grep { !$m->is_late($_) } map { $m->task($_) // () } sort keys %{ $m->{letters} } : ();
+	my ($filter, $asks) = $self->own_filter(@dead ? pick(@dead) : undef, $actions{$action}->@*);
 	my $most  = 1 + int(rand(60));
 	my @found = $self->found($filter, $asks, $most);
 	return if @{ $self->{faults} };
+	return if $action eq 'redrive' && grep { exists $m->{letters}{$_} && (!$m->task($_) || $m->is_late($m->task($_))) } @found;	# new tasks
 	my $after = rand() < 0.4 ? 0 : ROUND_MS + ROUND_MS / 2 + 5000;
 	my $queue = $self->own_queue;
 	my $level = 1 + int(rand(7));

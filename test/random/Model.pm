@@ -1433,6 +1433,7 @@ sub was_resolved
 # What apply() does to a task that it finds, by its action: returns what it is refused for.
 my %apply = (
 	rerun    => sub { my ($m, $t) = @_; return $m->rerun($t->{def}{id}) },
+	redrive  => sub { my ($m, $t) = @_; return $m->redrive($t->{def}{id}) },
 	schedule => sub { my ($m, $t) = @_; return $m->schedule($t->{def}{id}) },
 	delay    => sub { my ($m, $t, $how) = @_; return $m->reschedule($t->{def}{id}, $how->{after}) },
 	priority => sub {
