@@ -1,5 +1,5 @@
 -- doc/spec/policy.md 17.3: apply.  It ends transactions, so that this file has none around it.
--- Other sessions: test/isolation/specs/apply-vs-claim.spec.
+-- Other sessions: apply-vs-claim and apply-vs-expiry of test/isolation/specs.
 \ir policy.psql
 \set SHOW_CONTEXT never
 SET tq.expire_batch = 3;
