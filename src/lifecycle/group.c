@@ -234,7 +234,9 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 
 /*
  * Returns the number of a group that the caller may seal, and so name; its row
- * is inserted if it has none, under the lock of a join.
+ * is inserted if it has none, under the lock of a seal.  Nothing is locked if it
+ * has one: a transaction that names the group and then seals it would wait for
+ * another one that has locked it shared, and waits for the row.
  */
 int64
 tq_group_to_name(const TqSlug *slug)
@@ -243,7 +245,9 @@ tq_group_to_name(const TqSlug *slug)
 	TqGroup group;
 
 	get_to_seal(slug, &found);
-	tq_group_lock(slug, false);
+	if (found.id != 0)
+		return found.id;
+	tq_group_lock(slug, true);
 	get_to_seal(slug, &found);
 	(void) materialize(slug, &found, false, &group);
 	return group.id;

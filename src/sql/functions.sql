@@ -301,8 +301,11 @@ BEGIN
 		RAISE EXCEPTION 'invalid length of name'
 			USING ERRCODE = 'TQ400', DETAIL = format('It has %s characters.', length(name)), HINT = 'Give 1 to 255 characters, or NULL for no name.';
 	END IF;
-	number := tq_internal.group_to_name(task_group_id);
-	UPDATE tq_internal.task_group g SET name = name_task_group.name WHERE g.id = number;
+	LOOP	-- until no expiry has deleted the row in between
+		number := tq_internal.group_to_name(task_group_id);
+		UPDATE tq_internal.task_group g SET name = name_task_group.name WHERE g.id = number;
+		EXIT WHEN FOUND;
+	END LOOP;
 END
 $$;
 COMMENT ON FUNCTION tq.name_task_group(tq.slugid, text) IS 'give a group a name, which views and pictures show beside its id; NULL: none';

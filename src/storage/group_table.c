@@ -27,6 +27,8 @@
  *	join					Share			-
  *	create an own task		Exclusive		-
  *	seal					Exclusive		FOR UPDATE
+ *	name					-				UPDATE
+ *	name, without a row		Exclusive		inserted, UPDATE
  *	join very many			-				FOR KEY SHARE, or inserted
  *
  * The creation of an own task locks the group only in a call that also joins
