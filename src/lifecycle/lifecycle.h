@@ -56,6 +56,8 @@ typedef enum TqRerunKey
 
 extern TqRerunKey tq_unique_rerun(const TqTask *task, TqLock mode,
 								  TimestampTz now, TqUniqueKey *key);
+extern bool tq_unique_is_held(const TqTask *task, const TqUniqueKey *key,
+							  TimestampTz now);
 extern void tq_unique_take(const TqTask *task, TqUniqueKey *key);
 extern void tq_unique_error_rerun(const TqTask *task, int64 holder);
 

@@ -116,6 +116,17 @@ tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
 	return TQ_RERUN_FREE;
 }
 
+/* Returns whether another task holds the key of a task now; locks nothing. */
+bool
+tq_unique_is_held(const TqTask *task, const TqUniqueKey *key, TimestampTz now)
+{
+	int64 last = tq_unique_key_task(key);
+	TqTask holder;
+
+	return last != task->id &&
+		   is_held_by(last, tq_policy_get(task->policy), now, &holder);
+}
+
 /* Gives a locked key to a task that runs again. */
 void
 tq_unique_take(const TqTask *task, TqUniqueKey *key)

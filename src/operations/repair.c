@@ -71,6 +71,7 @@ typedef struct Member
 	TqRun last;
 	int64 *unmet; /* of one that waits: the tasks that it requires */
 	int nunmet;
+	const char *why_no_key; /* in a plan: NULL if it gets its unique key */
 } Member;
 
 /* The unique key of a member. */
@@ -374,9 +375,9 @@ may_run_again(const Repair *repair, const Member *member)
 	return tq_state_is_resolved(member->last.state);
 }
 
-/* Locks the unique keys of the members that may run again, before those. */
+/* Finds the unique keys of the members that may run again. */
 static void
-lock_keys(Repair *repair)
+find_keys(Repair *repair)
 {
 	repair->keys = palloc(sizeof(RepairKey) * Max(repair->n, 1));
 	repair->nkeys = 0;
@@ -397,6 +398,13 @@ lock_keys(Repair *repair)
 							.member = member->id};
 	}
 	qsort(repair->keys, repair->nkeys, sizeof(RepairKey), repair_compare_keys);
+}
+
+/* Locks these keys, before their members. */
+static void
+lock_keys(Repair *repair)
+{
+	find_keys(repair);
 	for (int i = 0; i < repair->nkeys; i++)
 	{
 		RepairKey *key = &repair->keys[i];
@@ -406,6 +414,27 @@ lock_keys(Repair *repair)
 									   repair->now,
 									   &key->key) == TQ_RERUN_HELD;
 	}
+}
+
+/* Returns the member with a key, if it is changed, so that it takes the key. */
+static Member *
+member_to_take(const Repair *repair, const RepairKey *key)
+{
+	Member *member = find_member(repair, key->member);
+
+	return member != NULL &&
+				   (member->fate == FATE_RERUN || member->fate == FATE_WAIT)
+			   ? member
+			   : NULL;
+}
+
+/* Returns whether two entries have the same key, which may be gone. */
+static bool
+is_same_key(const RepairKey *before, const RepairKey *key)
+{
+	return before != NULL && before->key.key != NULL && key->key.key != NULL &&
+		   before->key.queue == key->key.queue &&
+		   strcmp(before->key.key, key->key.key) == 0;
 }
 
 /*
@@ -420,20 +449,37 @@ take_keys(const Repair *repair)
 	for (int i = 0; i < repair->nkeys; i++)
 	{
 		RepairKey *key = &repair->keys[i];
-		const Member *member = find_member(repair, key->member);
+		const Member *member = member_to_take(repair, key);
 
-		if (member == NULL ||
-			(member->fate != FATE_RERUN && member->fate != FATE_WAIT))
+		if (member == NULL)
 			continue;
-		/* Two entries have the same key, which may be gone. */
-		if (before != NULL &&
-			(before->key.key != NULL && key->key.key != NULL &&
-			 before->key.queue == key->key.queue &&
-			 strcmp(before->key.key, key->key.key) == 0))
+		if (is_same_key(before, key))
 			tq_unique_error_rerun(&member->task, before->member);
 		if (key->is_held)
 			tq_unique_error_rerun(&member->task, key->key.task);
 		tq_unique_take(&member->task, &key->key);
+		before = key;
+	}
+}
+
+/* Notes for which members take_keys() would raise an error; locks nothing. */
+static void
+look_at_keys(Repair *repair)
+{
+	const RepairKey *before = NULL;
+
+	find_keys(repair);
+	for (int i = 0; i < repair->nkeys; i++)
+	{
+		const RepairKey *key = &repair->keys[i];
+		Member *member = member_to_take(repair, key);
+
+		if (member == NULL)
+			continue;
+		if (is_same_key(before, key))
+			member->why_no_key = "another task of the call has its unique key";
+		else if (tq_unique_is_held(&member->task, &key->key, repair->now))
+			member->why_no_key = "another task holds its unique key";
 		before = key;
 	}
 }
@@ -1054,7 +1100,7 @@ why_refused(const Repair *repair, const Member *member)
 		return "its payload was dropped";
 	if (member->last.run_id + 1 >= tq_max_runs)
 		return "it has as many runs as it may have";
-	return NULL;
+	return member->why_no_key;
 }
 
 /* Fills in the step of a member; returns false if it has none. */
@@ -1100,6 +1146,7 @@ tq_repair_plan(const TqTask *task, const TqRepairHow *how, TimestampTz now,
 	mark(&repair);
 	decide_waits(&repair);
 	report_left(&repair);
+	look_at_keys(&repair);
 	steps = palloc_extended(sizeof(TqRepairStep) * Max(repair.n, 1),
 							MCXT_ALLOC_HUGE);
 	for (int i = 0; i < repair.n; i++)

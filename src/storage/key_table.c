@@ -121,6 +121,20 @@ read_unique_keys(TqUniqueKey *keys, int n)
 	tq_scan_close(scan);
 }
 
+/* Returns which task had a key last, by its row, which is not locked; 0: none. */
+int64
+tq_unique_key_task(const TqUniqueKey *key)
+{
+	TqScan *scan = tq_scan_open(&unique_keys, &unique_keys_by_key, 2, NULL);
+	TqUniqueKey row = {.task = 0};
+
+	if (tq_scan_find(scan, Int32GetDatum(key->queue),
+					 CStringGetTextDatum(key->key), 0))
+		read_unique_key(scan->slot, &row);
+	tq_scan_close(scan);
+	return row.task;
+}
+
 /* Returns the first two columns of rows as arrays. */
 static void
 arrays_of(const TqUniqueKey *keys, int n, Datum *values)

@@ -850,6 +850,7 @@ typedef struct TqUniqueKey
 	int64 task; /* 0: none, because the row is new */
 } TqUniqueKey;
 
+extern int64 tq_unique_key_task(const TqUniqueKey *key);
 extern void tq_unique_keys_lock(TqUniqueKey *keys, int n);
 extern bool tq_unique_key_try_lock(TqUniqueKey *key);
 extern void tq_unique_keys_set(const TqUniqueKey *keys, int n);

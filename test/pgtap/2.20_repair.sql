@@ -299,12 +299,17 @@ SELECT tq.schedule_task(pg_temp.id('k1')) ->> 'state';
 SELECT pg_temp.finish_task('k1', 'failed');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-k1')), 1::bigint, 'a dead letter');
 SELECT pg_temp.create('k2', '{"policy": {"uniqueKey": "x", "uniqueScope": "database"}}');
+SELECT is(pg_temp.plan('k'), 'k failed rerun, k1 failed refused another task holds its unique key', '2.4 the plan says that another task holds the unique key of a dependent');
 SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('k'), downstream => true)$$, 'TQ409', '2.4 another task holds the unique key of a dependent');
 SELECT pg_temp.finish_task('k2');
 SELECT tq.rerun_task(pg_temp.id('k'), downstream => true) ->> 'state';
 SELECT is(pg_temp.states('k1'), 'unscheduled', '2.4 it holds the key');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-k1')), 0::bigint, '2.4 its dead letter is gone');
 SELECT pg_temp.refused($$SELECT pg_temp.create('k3', '{"policy": {"uniqueKey": "x", "uniqueScope": "database", "onConflict": "reject"}}')$$, 'TQ409', '2.4 another cannot have it');
+
+SELECT pg_temp.resolved('uk1', 'completed', '{"taskQueueId": "test/y", "policy": {"uniqueKey": "y"}}'), pg_temp.resolved('uk2', 'completed', '{"taskQueueId": "test/y", "$deps": ["uk1"], "policy": {"uniqueKey": "y"}}') \g /dev/null
+SELECT is(pg_temp.plan('uk1'), 'uk1 completed rerun, uk2 completed refused another task of the call has its unique key', '2.4 the plan says that two of its tasks have a unique key');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('uk1'), downstream => true)$$, 'TQ409', '2.4 two tasks have a unique key');
 
 -- a serial key that both have, held by the failure of the second
 SELECT pg_temp.create('sk1', '{"taskQueueId": "test/sk", "policy": {"serialKey": "s", "serialOnFailure": "hold"}}');
