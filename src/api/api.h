@@ -61,6 +61,9 @@ extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
 extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
 							  const char *detail, const char *hint);
+extern int64 tq_arg_limit(FunctionCallInfo fcinfo, int n);
+extern void tq_commit_batches(bool (*make)(void *call),
+							  void (*show)(void *call), void *call);
 
 /* ---- audit_call.c: the audit trail: which role made which call ---- */
 

@@ -10,10 +10,8 @@
  */
 #include "postgres.h"
 
-#include "executor/spi.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "api.h"
 
@@ -38,6 +36,8 @@ typedef struct ApplyCall
 	char *action;
 	bool is_dry;
 	int64 max;
+	bool is_begun; /* the tasks are found */
+	int tried;     /* of them, or of those that were locked */
 	TimestampTz next_progress;
 	TqApply apply;
 	Jsonb *counts; /* of a dry run */
@@ -63,35 +63,30 @@ read_arguments(ApplyCall *call)
 	if (PG_ARGISNULL(ARG_DRY_RUN))
 		tq_error_null("dry_run");
 	call->is_dry = PG_GETARG_BOOL(ARG_DRY_RUN);
-	call->max = PG_ARGISNULL(ARG_MAX) ? PG_INT64_MAX
-									  : PG_GETARG_INT64(ARG_MAX);
-	if (call->max < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("max is out of range"),
-				 errdetail("It is " INT64_FORMAT ".", call->max),
-				 errhint("Give at least 1, or NULL for all tasks.")));
+	call->max = tq_arg_limit(fcinfo, ARG_MAX);
 }
 
 /* ---- progress ---- */
 
 /* Shows how far the call is: in pg_stat_activity, and at times by a NOTICE. */
 static void
-show(ApplyCall *call, int tried)
+show(void *arg)
 {
+	ApplyCall *call = arg;
 	TimestampTz now = tq_clock_now();
+	int n = call->apply.found.ids.n;
+	int tried = call->apply.is_again ? n : call->tried;
 
 	pgstat_report_activity(
 		STATE_RUNNING,
 		psprintf("CALL tq.apply: %s, %d of %d tasks tried, " INT64_FORMAT
 				 " done",
-				 call->action, tried, call->apply.found.ids.n,
-				 call->apply.done));
+				 call->action, tried, n, call->apply.done));
 	if (now < call->next_progress)
 		return;
 	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
 	ereport(NOTICE,
-			(errmsg("%d of %d tasks were tried", tried,
-					call->apply.found.ids.n),
+			(errmsg("%d of %d tasks were tried", tried, n),
 			 errdetail(INT64_FORMAT " of them are done.", call->apply.done)));
 }
 
@@ -131,75 +126,53 @@ ask_without_context(ApplyCall *call)
 	PG_END_TRY();
 }
 
-/* Finds the tasks; of a dry run, how many are where. */
+/* Finds the tasks, and keeps them; of a dry run, how many are where. */
 static void
 find(ApplyCall *call)
 {
-	MemoryContext outer = CurrentMemoryContext;
-
+	MemoryContextSwitchTo(call->apply.memory);
 	tq_call_begin(call->is_dry);
-	MemoryContextSwitchTo(outer);
+	MemoryContextSwitchTo(call->apply.memory);
 	ask_without_context(call);
 	if (!call->is_dry)
 		tq_audit_operator(call->fcinfo);
 	tq_call_end();
-	MemoryContextSwitchTo(outer);
+	call->is_begun = true;
+	call->next_progress = tq_clock_add_ms(tq_clock_now(), PROGRESS_MS);
 }
 
-/* Acts on some tasks, in a transaction of its own. */
+/* Acts on the next of these tasks. */
 static void
-make_batch(ApplyCall *call, int64 *tasks, int n)
+apply_next(ApplyCall *call, const TqIds *ids)
 {
-	PushActiveSnapshot(GetTransactionSnapshot());
+	int n = Min(tq_apply_size(&call->apply), ids->n - call->tried);
+
 	tq_call_begin(false);
-	tq_apply_batch(&call->apply, tasks, n, tq_clock_now());
+	tq_apply_batch(&call->apply, ids->ids + call->tried, n, tq_clock_now());
 	tq_call_end();
-	PopActiveSnapshot();
+	call->tried += n;
 }
 
-/* Acts on tasks, in batches, each of which is committed. */
-static void
-make_batches(ApplyCall *call, int64 *tasks, int n, MemoryContext memory)
+/*
+ * Finds the tasks in the first batch, then acts on them, and on those that were
+ * locked once more; returns whether there are more.
+ */
+static bool
+make_batch(void *arg)
 {
-	int size = tq_apply_size(&call->apply);
-	MemoryContext outer;
-
-	for (int i = 0; i < n; i += size)
-	{
-		CHECK_FOR_INTERRUPTS();
-		outer = MemoryContextSwitchTo(memory);
-		make_batch(call, tasks + i, Min(size, n - i));
-		MemoryContextSwitchTo(outer);
-		MemoryContextReset(memory);
-		SPI_commit();
-		show(call, call->apply.is_again ? call->apply.found.ids.n
-										: Min(i + size, n));
-	}
-}
-
-/* Finds the tasks, and acts on them: on those that were locked once more. */
-static void
-apply_run(ApplyCall *call)
-{
-	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
-												"tq apply batch",
-												ALLOCSET_DEFAULT_SIZES);
+	ApplyCall *call = arg;
 	TqApply *apply = &call->apply;
 
-	tq_spi_require_writable();
-	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	MemoryContextSwitchTo(apply->memory);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	find(call);
-	PopActiveSnapshot();
-	SPI_commit();
-	call->next_progress = tq_clock_add_ms(tq_clock_now(), PROGRESS_MS);
-	make_batches(call, apply->found.ids.ids, apply->found.ids.n, batch);
-	apply->is_again = true;
-	make_batches(call, apply->locked.ids, apply->locked.n, batch);
-	if (SPI_finish() != SPI_OK_FINISH)
-		elog(ERROR, "SPI_finish failed");
+	if (!call->is_begun)
+		find(call);
+	else
+		apply_next(call, apply->is_again ? &apply->locked : &apply->found.ids);
+	if (!apply->is_again && call->tried == apply->found.ids.n)
+	{
+		apply->is_again = true;
+		call->tried = 0;
+	}
+	return !apply->is_again || call->tried < apply->locked.n;
 }
 
 /* ---- the answer ---- */
@@ -257,7 +230,7 @@ tq_apply(PG_FUNCTION_ARGS)
 		tq_require_commit(
 			fcinfo, "apply", "It commits after each batch.",
 			"Call it outside of a transaction block, or with dry_run.");
-		apply_run(&call);
+		tq_commit_batches(make_batch, show, &call);
 	}
 	MemoryContextSwitchTo(outer);
 	row = answer(&call);

@@ -8,7 +8,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "executor/spi.h"
 #include "nodes/parsenodes.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 
 #include "api.h"
@@ -355,6 +358,58 @@ tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
 					errmsg("tq.%s() cannot run inside a transaction block",
 						   procedure),
 					errdetail("%s", detail), errhint("%s", hint)));
+}
+
+/* Returns the argument "max" of a procedure; NULL is no limit. */
+int64
+tq_arg_limit(FunctionCallInfo fcinfo, int n)
+{
+	int64 max;
+
+	if (PG_ARGISNULL(n))
+		return PG_INT64_MAX;
+	max = PG_GETARG_INT64(n);
+	if (max < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("max is out of range"),
+				 errdetail("It is " INT64_FORMAT ".", max),
+				 errhint("Give at least 1, or NULL for all tasks.")));
+	return max;
+}
+
+/*
+ * Makes the batches of a procedure, each in a transaction of its own, until
+ * make() returns false; show() follows the commit of each.  What a batch
+ * allocates is freed after it.
+ */
+void
+tq_commit_batches(bool (*make)(void *call), void (*show)(void *call),
+				  void *call)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq batch",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer;
+	bool more = true;
+
+	tq_spi_require_writable();
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	while (more)
+	{
+		CHECK_FOR_INTERRUPTS();
+		outer = MemoryContextSwitchTo(memory);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		more = make(call);
+		PopActiveSnapshot();
+		MemoryContextSwitchTo(outer);
+		MemoryContextReset(memory);
+		SPI_commit();
+		show(call);
+	}
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+	MemoryContextDelete(memory);
 }
 
 /* ---- answers ---- */

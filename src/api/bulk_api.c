@@ -9,9 +9,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "executor/spi.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "../core/names.h"
 #include "../core/state.h"
@@ -81,23 +78,6 @@ read_states(FunctionCallInfo fcinfo, int argument, bool resolved, bool *of)
 	}
 }
 
-/* Returns the argument "max"; NULL is no limit. */
-static int64
-read_max(FunctionCallInfo fcinfo, int argument)
-{
-	int64 max;
-
-	if (PG_ARGISNULL(argument))
-		return PG_INT64_MAX;
-	max = PG_GETARG_INT64(argument);
-	if (max < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("max is out of range"),
-				 errdetail("It is " INT64_FORMAT ".", max),
-				 errhint("Give at least 1, or NULL for all tasks.")));
-	return max;
-}
-
 static Jsonb *
 read_tags(FunctionCallInfo fcinfo, int argument)
 {
@@ -117,14 +97,14 @@ read_tags(FunctionCallInfo fcinfo, int argument)
 
 /* ---- batches ---- */
 
-/* Makes a batch, in a transaction; returns whether there may be another. */
+/* Makes a batch; returns whether there may be another. */
 static bool
-make_batch(BulkCall *call)
+make_batch(void *arg)
 {
+	BulkCall *call = arg;
 	TimestampTz now = tq_clock_now();
 	bool more = true;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
 	tq_call_begin(false);
 	tq_access_require(call->need(call));
 	if (!call->is_begun)
@@ -140,14 +120,14 @@ make_batch(BulkCall *call)
 	if (more)
 		more = tq_bulk_next(&call->bulk, now);
 	tq_call_end();
-	PopActiveSnapshot();
 	return more;
 }
 
 /* Says how far the call has come, unless it did so a moment ago. */
 static void
-show_progress(BulkCall *call)
+show_progress(void *arg)
 {
+	BulkCall *call = arg;
 	TimestampTz now = tq_clock_now();
 
 	if (now < call->next_progress)
@@ -171,33 +151,12 @@ show_left(const BulkCall *call, int64 n, const char *why, const char *hint)
 			 errdetail_internal("%s", why), errhint("%s", hint)));
 }
 
-/* Makes all batches, and commits after each. */
+/* Makes all batches, and says what was left. */
 static void
 make_batches(BulkCall *call)
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
-												 "tq bulk batch",
-												 ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer;
-	bool more = true;
-
-	tq_spi_require_writable();
 	tq_bulk_begin(&call->bulk);
-	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	while (more)
-	{
-		CHECK_FOR_INTERRUPTS();
-		outer = MemoryContextSwitchTo(memory);
-		more = make_batch(call);
-		MemoryContextSwitchTo(outer);
-		MemoryContextReset(memory);
-		SPI_commit();
-		show_progress(call);
-	}
-	if (SPI_finish() != SPI_OK_FINISH)
-		elog(ERROR, "SPI_finish failed");
-	MemoryContextDelete(memory);
+	tq_commit_batches(make_batch, show_progress, call);
 	show_left(call, call->bulk.skipped,
 			  "Another session had it, or a dependent, locked.",
 			  "Make the same call again.");
@@ -255,7 +214,7 @@ tq_cancel_tasks(PG_FUNCTION_ARGS)
 		call.bulk.filter.name = tq_arg_text(fcinfo, 1, "name");
 	call.bulk.filter.tags = read_tags(fcinfo, 2);
 	read_states(fcinfo, 3, false, call.bulk.of);
-	call.bulk.max = read_max(fcinfo, 4);
+	call.bulk.max = tq_arg_limit(fcinfo, 4);
 	tq_require_commit(fcinfo, "cancel_tasks", DETAIL, HINT);
 	PG_RETURN_DATUM(bulk_run(&call));
 }
@@ -286,7 +245,7 @@ tq_move_tasks(PG_FUNCTION_ARGS)
 									 [TQ_STATE_PENDING] = true}}};
 
 	call.bulk.to_queue = tq_arg_named_queue(fcinfo, 1, "to_task_queue_id");
-	call.bulk.max = read_max(fcinfo, 2);
+	call.bulk.max = tq_arg_limit(fcinfo, 2);
 	if (strcmp(call.queue, call.bulk.to_queue) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
