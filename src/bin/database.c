@@ -130,32 +130,17 @@ next_pause(Database *db)
 	return db->pause / 2 + (int) (random() % db->pause);
 }
 
-/* Makes of a message of libpq, which may have several lines, one. */
-static char *
-one_line(const char *message)
-{
-	char *line = copy_text(message);
-	size_t length = strlen(line);
-
-	while (length > 0 && line[length - 1] == '\n')
-		line[--length] = '\0';
-	for (char *at = line; (at = strchr(at, '\n')) != NULL;)
-		*at = ' ';
-	return line;
-}
-
 /* The connection is lost, or cannot be made: it is tried again. */
 static void
 lose(Database *db, const char *message)
 {
-	char *line = one_line(message);
 	int pause = next_pause(db);
 
 	log_line(db->said ? LOG_DEBUG : LOG_WARNING, NULL,
-			 "the %s connection is lost, and tried again: %s", db->name, line);
+			 "the %s connection is lost, and tried again: %s", db->name,
+			 message);
 	db->said = true;
 	losses++;
-	free(line);
 	db->open_at = now + pause;
 	drop(db);
 }

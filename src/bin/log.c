@@ -5,6 +5,7 @@
  * A line is lost rather than waited for: a full disk, or a reader that does not
  * read, keeps no worker from its claims.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -111,6 +112,19 @@ put_json(Buffer *line, const char *level, const Job *job, const char *text)
 	free(clean);
 }
 
+/* Makes one line of a text, which a terminal takes for no command. */
+static void
+make_line(char *text)
+{
+	size_t length = strlen(text);
+
+	while (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	for (; *text != '\0'; text++)
+		if (iscntrl((unsigned char) *text))
+			*text = ' ';
+}
+
 /* Writes a line about the worker, or about a run. */
 void
 log_line(LogLevel level, const Job *job, const char *format, ...)
@@ -125,6 +139,7 @@ log_line(LogLevel level, const Job *job, const char *format, ...)
 	if (vasprintf(&text, format, arguments) < 0)
 		abort();
 	va_end(arguments);
+	make_line(text);
 	if (as_json)
 		put_json(&line, level_name(level), job, text);
 	else if (job != NULL)

@@ -79,6 +79,10 @@ is(row("SELECT count(*) FROM tq.list_workers('a/b') WHERE worker_group = 'tq-wor
 run_worker('-q', 'a/b', '-j', 3, '-D', 'true');
 is(row("SELECT capacity || ' ' || version FROM tq.worker_overview WHERE task_queue_id = 'a/b' AND capacity = 3"), '3 ' . (call('--version'))[1] =~ s/\n//r, '... with capacity and version');
 
+task('c/line', '{}');
+(undef, undef, $error) = call('-q', 'c/line', '-D', command('shout', qq(printf '\\033[2J\\tx\\n' >&3\n)));
+like($error, qr/is malformed:  \[2J x$/m, 'a line of the log has no control characters');
+
 # ---- a file of options ----
 
 spew(file('a.conf'), "# a worker\nqueue = c/d\n\n  jobs=2\ndrain\nlog-format = json\ncommand = /bin/sh -c \"printf '%s' 'x  y' >$folder/from-file\"\n");
