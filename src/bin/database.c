@@ -62,13 +62,6 @@ database_is_idle(const Database *db)
 	return db->state == DATABASE_IDLE && !db->renew;
 }
 
-/* Returns whether it is connected, or will be by itself. */
-bool
-database_is_open(const Database *db)
-{
-	return db->wanted;
-}
-
 /* Returns whether it waits for work. */
 bool
 database_waits(const Database *db)

@@ -106,7 +106,6 @@ extern void database_init(void);
 extern void database_open(Database *db);
 extern void database_close(Database *db);
 extern bool database_is_idle(const Database *db);
-extern bool database_is_open(const Database *db);
 extern bool database_waits(const Database *db);
 extern bool database_is_taken(const Database *db);
 extern Moment database_idle_since(const Database *db);

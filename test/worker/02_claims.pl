@@ -231,4 +231,21 @@ kill CONT => $backend;
 is(end_of($w), 0, 'a cancel that comes before the claim is sent again');
 cmp_ok(time - $begin, '<', 10, '... soon');
 
+# The process that sends a cancel is there while the server does not answer, and
+# gets what a terminal sends to all.
+{
+	local $Worker::worker = command('own', "exec setsid $worker \"\$@\"\n");
+	$w = begin('-q', 't/group', '/bin/true');
+}
+wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%claim_work%' AND state = 'active' AND application_name LIKE '%$w->{id}')");
+my ($postmaster) = slurp("$folder/data/postmaster.pid") =~ /^(\d+)/;
+kill STOP => $postmaster;
+kill TERM => $w->{pid};
+wait_for { grep { /^\d+ \(.*\) \S $w->{pid} / } map { slurp($_) } glob '/proc/[0-9]*/stat' } 'the process that cancels';
+kill -INT => $w->{pid};
+said($w, qr/stops at once/);
+kill CONT => $postmaster;
+is(end_of($w), 0, 'a worker with its process that cancels ends');
+is(() = slurp($w->{err}) =~ /stops at once/g, 1, '... and takes a signal to both of them as one');
+
 done_testing();
