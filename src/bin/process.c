@@ -545,7 +545,7 @@ input_is_ready(void *subject, short events)
 {
 	Process *process = subject;
 
-	if (process->in >= 0 && (events & POLLERR) != 0)
+	if (process->in >= 0 && (events & (POLLERR | POLLHUP)) != 0)
 		stop_feeding(process);
 	else if (process->in >= 0)
 		process_feed(process);
