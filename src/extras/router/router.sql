@@ -790,7 +790,7 @@ BEGIN
 	END LOOP;
 	IF quarantine_until > clock_timestamp() THEN
 		FOREACH partition IN ARRAY unknown LOOP
-			PERFORM tq_shard_internal.declare_worker_at(1024 + partition, task_queue_id, worker_group, worker_id, quarantine_until);
+			PERFORM tq_shard_internal.declare_worker_at(1024 + partition, task_queue_id, worker_group, worker_id, quarantine_until, NULL, NULL);
 			PERFORM tq_shard_internal.quarantine_worker_at(1024 + partition, @quarantine_worker:names@);
 		END LOOP;
 	END IF;
