@@ -95,13 +95,13 @@ ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'the worker goes on
 is(end_of($w, 'TERM'), 0, 'and ends');
 
 # A command that does not want to end, and notes until when it lives.
-$w = begin('-q', 't/lost', '--claim-for', '4 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >$folder/lives; sleep 0.02; done\n"), '{payload.name}');
+$w = begin('-q', 't/lost', '--claim-for', '4 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >>$folder/lives; sleep 0.02; done\n"), '{payload.name}');
 ($name, $id) = long_task('t/lost');
 $pid = pid_of($name);
 pg_ctl('-m', 'immediate', 'stop');
 ok(is_gone($pid), 'a command that ignores SIGTERM is killed');
 pg_ctl('start');
-my ($lived) = slurp(file('lives')) =~ /([0-9.]+)/;
+my ($lived) = slurp(file('lives')) =~ /.*^([0-9.]+)$/ms;
 is(row("SELECT to_timestamp($lived) < (tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz"), 't', '... before its claim ends');
 end_of($w, 'TERM');
 
