@@ -176,8 +176,9 @@ unlink $busy;
 kill KILL => slurp(file('busy.pid')) =~ /(\d+)/;
 ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/busy' AND state = 'pending'"), 'a command that cannot be started keeps no claims');
 end_of($w, 'TERM');
-$w = begin('-q', 's/deaf', '--serve', command('deaf', 'exec <&-; sleep 600'));
-many('s/deaf', 1);
+my $deaf = command('deaf', qq(while [ ! -e "$folder/deaf" ]; do sleep 0.02; done; exec <&-; sleep 600));
+$w = begin('-q', 's/deaf', '--serve', '--batch', '2', $deaf);
+many('s/deaf', 2);
 said($w, qr/started again in 800 ms/);
 ok(wait_until("count(*) = 1 FROM tq.task_overview WHERE task_queue_id = 's/deaf' AND state = 'pending'"), 'nor does one that reads nothing more');
 end_of($w, 'TERM');
@@ -214,6 +215,8 @@ ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/busy'
 end_of($w, 'TERM');
 $w = begin('-q', 's/deaf', '--serve', command('deaf', 'exec <&-; sleep 600'));
 many('s/deaf', 1);
+wait_until("count(*) = 2 FROM tq.task_overview WHERE task_queue_id = 's/deaf' AND state = 'running'");
+spew(file('deaf'), '');
 ok(wait_until("EXISTS (SELECT FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/deaf' AND reason_resolved = 'worker-shutdown')"), 'nor does one that reads nothing more');
 end_of($w, 'TERM');
 
@@ -231,7 +234,7 @@ my $large = row("SELECT tq.enqueue('s/large', jsonb_build_object('text', repeat(
 is(run_worker('-q', 's/large', '--serve', '-D', $sizes), 0, 'a payload of 16 MB in a line');
 is(row("SELECT tq.result('$large')"), '[' . (16 * 1024 * 1024 - 100) . ', null]', '... is read as a whole');
 sql("SELECT tq.rerun_task('$large')");
-is(run_worker('-q', 's/large', '--serve', '-D', command('deaf', 'head -c 10 >/dev/null')), 0, '... by a command that reads little of it, and ends');
+is(run_worker('-q', 's/large', '--serve', '-D', command('little', 'head -c 10 >/dev/null')), 0, '... by a command that reads little of it, and ends');
 is(state($large), 'failed failed', '... which fails');
 sql("ALTER DATABASE postgres SET tq.credentials = 'on'");
 my $secret = task('s/large', '{"text": "abc"}');
