@@ -68,18 +68,18 @@ async function headers(web, cookie) {
 
 async function forgeries(web, cookie) {
 	const token = (await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } })).text.match(/name=token value="([0-9a-f]{64})"/)[1];
-	const pause = { name: 'shop/mail', do: 'pause' };
-	const send = (fields, more = {}) => ask(web, '/queue', { ...form(fields), headers: { ...form({}).headers, Cookie: cookie, ...more } });
+	const pause = { call: 'pause_queue', queue: 'shop/mail', back: '/queue?name=shop/mail' };
+	const send = (fields, more = {}) => ask(web, '/do', { ...form(fields), headers: { ...form({}).headers, Cookie: cookie, ...more } });
 	is((await send(pause)).status, 403, 'a form without the token is refused');
 	is((await send({ ...pause, token: 'f'.repeat(64) })).status, 403, 'so is one with another');
 	is((await send({ ...pause, token }, { Origin: 'https://evil.example' })).status, 403, 'one of another page');
 	is((await send({ ...pause, token }, { 'Sec-Fetch-Site': 'cross-site' })).status, 403, 'one that the browser says is of another site');
-	is((await ask(web, `/queue?name=shop/mail&do=pause&token=${token}`, { headers: { Cookie: cookie } })).status, 200, 'a link changes nothing');
+	is((await ask(web, `/do?call=pause_queue&queue=shop/mail&token=${token}`, { headers: { Cookie: cookie } })).status, 200, 'a link changes nothing');
 	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'"), 'f', 'and the queue is not paused');
 	is((await send({ ...pause, token })).status, 303, 'the form of the page is not refused');
 	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'"), 't', 'and pauses the queue');
 	const other = cookieOf(await login(web, 'team'));
-	const answer = await ask(web, '/queue', { ...form({ ...pause, token }), headers: { ...form({}).headers, Cookie: other } });
+	const answer = await ask(web, '/do', { ...form({ ...pause, token }), headers: { ...form({}).headers, Cookie: other } });
 	is(answer.status, 403, 'the token of one session is not good for another');
 }
 
@@ -94,8 +94,9 @@ async function rights(web) {
 	const reader = cookieOf(await login(web, 'reader'));
 	const { text } = await ask(web, '/queue?name=team/report', { headers: { Cookie: reader } });
 	const token = text.match(/name=token value="([0-9a-f]{64})"/)[1];
-	const refused = await ask(web, '/queue', { ...form({ token, name: 'team/report', do: 'pause' }), headers: { ...form({}).headers, Cookie: reader } });
-	like(refused.text, /requires the scope|may not|missing|scope/, 'what a role may not do, the database says');
+	const refused = await ask(web, '/do', { ...form({ token, call: 'pause_queue', queue: 'team/report' }), headers: { ...form({}).headers, Cookie: reader } });
+	is(refused.status, 403, 'what a role may not do is refused');
+	like(refused.text, /requires queue:pause-queue:team\/report[^]*An administrator can grant/, 'with the words of the database');
 	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'team/report'"), 'f', 'and it is not done');
 }
 
@@ -137,7 +138,7 @@ async function modes() {
 	let answer = await ask(web, '/queue?name=shop/mail');
 	is(answer.status, 200, 'with --as there is no login');
 	unlike(answer.text, /method=post/, 'and no form');
-	is((await ask(web, '/queue', form({ name: 'shop/mail', do: 'pause' }))).status, 403, 'a POST is refused');
+	is((await ask(web, '/do', form({ call: 'pause_queue', queue: 'shop/mail' }))).status, 403, 'a POST is refused');
 	is(await web.stop(), 0, 'SIGTERM ends the program');
 	web = await startWeb('--role-header', 'X-Role', '--trust', '127.0.0.1');
 	answer = await ask(web, '/queues', { headers: { 'X-Role': 'team' } });
@@ -153,7 +154,12 @@ async function modes() {
 	like((await ask(web, '/metrics')).text, /^# HELP tq_/, 'an address may read the metrics');
 	is((await ask(web, '/login', { headers: { Host: 'tq.example.org' } })).status, 200, '--host names a host');
 	const cookie = cookieOf(await login(web, 'op'));
-	unlike((await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } })).text, /action="\/queue"/, 'with --read-only there is no button');
+	answer = await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } });
+	unlike(answer.text, /action="\/(do|bulk)"/, 'with --read-only there is no button');
+	const token = answer.text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const fields = { token, call: 'resume_queue', queue: 'shop/mail' };
+	is((await ask(web, '/do', { ...form(fields), headers: { ...form({}).headers, Cookie: cookie } })).status, 403, 'and none can be made up');
+	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'"), 't', 'so that nothing changes');
 	await web.stop();
 }
 

@@ -209,6 +209,18 @@ database_join(const char *role, PGconn *connection)
 	return access;
 }
 
+/* Returns whether a role has one connection only, which an action would take. */
+bool
+database_wants_more(Access *access)
+{
+	bool wants;
+
+	pthread_mutex_lock(&lock);
+	wants = access->nidle + access->busy < 2 && access->limit > 1;
+	pthread_mutex_unlock(&lock);
+	return wants;
+}
+
 /* Takes an access from the list; with the lock held. */
 static void
 unlink_access(const Access *access)
@@ -262,6 +274,21 @@ database_may_take(Access *access)
 	return may;
 }
 
+/*
+ * Returns whether there is a connection for what takes long, beside that of the
+ * page which asks.
+ */
+bool
+database_may_spare(Access *access)
+{
+	bool may;
+
+	pthread_mutex_lock(&lock);
+	may = access->is_own ? access->busy < access->limit : access->nidle > 0;
+	pthread_mutex_unlock(&lock);
+	return may;
+}
+
 /* Takes a connection for a page, if it may; one of our own may be missing yet. */
 void
 database_take(Page *page)
@@ -290,6 +317,8 @@ database_give(Page *page)
 		PQfinish(connection);
 		connection = NULL;
 	}
+	if (connection != NULL)
+		PQsetNoticeReceiver(connection, ignore_notice, NULL);
 	pthread_mutex_lock(&lock);
 	access->busy--;
 	if (connection != NULL && access->nidle < IDLE_MAX)
@@ -436,17 +465,31 @@ connect_own(Page *page)
 	return false;
 }
 
+/* Has a connection that acts as the role of the page; false: the page has the error. */
+bool
+database_ready(Page *page)
+{
+	if (page->access->is_own)
+		return connect_own(page);
+	if (page->connection != NULL)
+		return true;
+	keep_error(page, NULL);
+	return false;
+}
+
 static PGresult *
 run(Page *page, const char *sql, int n, const char *const *values)
 {
-	if (page->access->is_own && !connect_own(page))
+	PGresult *result;
+
+	if (!database_ready(page) ||
+		(page->is_long && !prepare_for(page, "SET statement_timeout = '60s'")))
 		return NULL;
-	if (page->connection == NULL)
-	{
-		keep_error(page, NULL);
-		return NULL;
-	}
-	return PQexecParams(page->connection, sql, n, NULL, values, NULL, NULL, 0);
+	result = PQexecParams(page->connection, sql, n, NULL, values, NULL, NULL,
+						  0);
+	if (page->is_long)
+		PQclear(PQexec(page->connection, "SET statement_timeout = '2s'"));
+	return result;
 }
 
 /*
@@ -464,7 +507,7 @@ database_query(Page *page, const char *sql, int n, const char *const *values)
 		PQclear(result);
 		result = run(page, sql, n, values);
 	}
-	if (is_good(result))
+	if (result != NULL && is_good(result))
 		return result;
 	if (result != NULL)
 		keep_error(page, result);
@@ -472,19 +515,19 @@ database_query(Page *page, const char *sql, int n, const char *const *values)
 	return NULL;
 }
 
-/* Changes something by a statement, once. */
+/* Changes something by a statement, once; never where nothing can be changed. */
 PGresult *
 database_call(Page *page, const char *sql, int n, const char *const *values)
 {
 	PGresult *result;
 	bool good;
 
-	if (page->access->is_own && !connect_own(page))
-		return NULL;
-	good = page->connection != NULL &&
-		   prepare_for(page, "SET default_transaction_read_only = off;"
-							 " SET statement_timeout = '10s'");
-	if (!good)
+	if (!action_is_possible() || !database_ready(page) ||
+		!prepare_for(page, page->is_long
+							   ? "SET default_transaction_read_only = off;"
+								 " SET statement_timeout = 0"
+							   : "SET default_transaction_read_only = off;"
+								 " SET statement_timeout = '10s'"))
 		return NULL;
 	result = PQexecParams(page->connection, sql, n, NULL, values, NULL, NULL,
 						  0);

@@ -354,31 +354,17 @@ html_empty(Page *page, const char *title, const char *format, ...)
 	html(page, "</div>");
 }
 
-/* A form of one button.  It is not there where nothing may be changed. */
+/* Begins a form that posts, or one that asks first and does nothing. */
 void
-html_button(Page *page, const char *label, const char *action, ...)
+html_form(Page *page, const char *action, bool asks)
 {
-	va_list arguments;
-	const char *name;
-
-	if (options.read_only || options.as != NULL)
+	html(page, "<form class=action method=%s action=\"%s\">",
+		 asks ? "get" : "post", action);
+	if (asks)
 		return;
-	html(page,
-		 "<form class=action method=post action=\"%s\"><input type=hidden "
-		 "name=token value=\"",
-		 action);
+	html(page, "<input type=hidden name=token value=\"");
 	buffer_put(&page->body, "%c", TOKEN_MARK);
 	html(page, "\">");
-	va_start(arguments, action);
-	while ((name = va_arg(arguments, const char *)) != NULL)
-	{
-		const char *value = va_arg(arguments, const char *);
-
-		html(page, "<input type=hidden name=\"%s\" value=\"%s\">", name,
-			 value);
-	}
-	va_end(arguments);
-	html(page, "<button>%s</button></form>", label);
 }
 
 /* ---- regions, which are replaced in place when they change ---- */
@@ -474,12 +460,14 @@ put_head(const Page *page, Buffer *out)
 		"<title>%s%s%s</title><link rel=stylesheet href=\"%s\">"
 		"<link rel=icon type=image/svg+xml href=\"%s\">"
 		"<script src=\"%s\" defer></script><meta name=token "
-		"content=\"%s\"><meta name=present content=%ld></head>",
+		"content=\"%s\"><meta name=present content=%ld>",
 		title, database_name()[0] == '\0' ? "" : " · ", database_name(),
 		asset_path("style.css"), asset_path("icon.svg"), asset_path("live.js"),
 		page->token, (long) time(NULL));
+	if (page->refreshes)
+		put(out, "<noscript><meta http-equiv=refresh content=3></noscript>");
 	put(out,
-		"<body%s><a class=skip href=#main>Skip to content</a>"
+		"</head><body%s><a class=skip href=#main>Skip to content</a>"
 		"<header class=top><a class=brand href=/><strong>tq</strong> "
 		"<span>%s</span></a>",
 		page->nregions > 0 ? " class=has-live" : "", database_name());
@@ -499,9 +487,12 @@ void
 html_frame(Page *page, Buffer *out)
 {
 	put_head(page, out);
+	if (action_done(page) != NULL)
+		put(out,
+			"<div class=\"notice good\" role=status><p>Done: %s.</p></div>",
+			action_done(page));
 	if (page->body.length > 0)
 		html_with_token(page, page->body.data, page->body.length, out);
 	put(out, "</main><footer class=quiet>tq-web %s%s</footer></body></html>",
-		TQ_VERSION,
-		options.read_only || options.as != NULL ? " · read only" : "");
+		TQ_VERSION, !action_is_possible() ? " · read only" : "");
 }

@@ -163,6 +163,10 @@ page_run(Page *page)
 	}
 	if (!page->post)
 		page->route->show(page);
+	else if (!action_is_possible() && !page->route->is_open &&
+			 page->route->act != session_logout)
+		refuse(page, MHD_HTTP_FORBIDDEN, "Not done",
+			   "Nothing can be changed here.");
 	else if (!page->route->is_open && !session_may_act(page))
 		refuse(page, MHD_HTTP_FORBIDDEN, "Not done",
 			   "This form is not one of this session: go back, load the page "
@@ -305,6 +309,15 @@ http_submit(Page *page)
 	*last = page;
 	last = &page->next;
 	waiting++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+/* A connection is free that no worker has given back. */
+void
+http_nudge(void)
+{
+	pthread_mutex_lock(&lock);
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 }
@@ -674,6 +687,7 @@ http_stop(void)
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < options.workers; i++)
 		pthread_join(workers[i], NULL);
+	jobs_stop();
 	live_stop();
 	for (Page *page = first; page != NULL;)
 	{

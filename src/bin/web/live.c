@@ -631,6 +631,14 @@ watch_database(void *subject)
 	return NULL;
 }
 
+/* Something has happened that the counters do not say. */
+void
+live_nudge(void)
+{
+	__atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
+	pthread_cond_signal(&tick);
+}
+
 void
 live_start(void)
 {

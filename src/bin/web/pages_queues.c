@@ -350,15 +350,32 @@ static const Table worker_table = {
 		"each task.",
 };
 
-/* Pause or resume. */
+static void
+show_bulk_button(Page *page, const char *label, const char *action,
+				 const char *name, const char *states)
+{
+	Buffer filter = {0};
+
+	buffer_put(&filter, "{\"queue\": ");
+	json_put_text(&filter, name);
+	buffer_put(&filter, ", \"state\": %s}", states);
+	html_bulk_button(page, label, action, filter.data);
+	buffer_free(&filter);
+}
+
+/* What can be done with a queue. */
 static void
 show_buttons(Page *page, const char *name, const PGresult *row)
 {
 	bool paused = strcmp(row_get(row, 0, "paused"), "t") == 0;
 
 	html(page, "<div class=buttons>");
-	html_button(page, paused ? "Resume" : "Pause", "/queue", "name", name,
-				"do", paused ? "resume" : "pause", NULL);
+	html_action(page, paused ? "Resume" : "Pause",
+				paused ? "resume_queue" : "pause_queue", "queue", name, NULL);
+	show_bulk_button(page, "Rerun failed tasks …", "rerun", name,
+					 "[\"failed\", \"exception\"]");
+	show_bulk_button(page, "Cancel pending tasks …", "cancel", name,
+					 "[\"unscheduled\", \"pending\"]");
 	html(page, "</div>");
 }
 
@@ -463,27 +480,4 @@ page_queue(Page *page)
 	else
 		show_queue(page, name, row);
 	PQclear(row);
-}
-
-/* POST /queue: pauses or resumes. */
-void
-act_queue(Page *page)
-{
-	const char *name = page_form(page, "name");
-	const char *what = page_form(page, "do");
-	const char *values[] = {name};
-	bool pause = what != NULL && strcmp(what, "pause") == 0;
-	PGresult *done = database_call(page,
-								   pause ? "SELECT tq.pause_queue($1)"
-										 : "SELECT tq.resume_queue($1)",
-								   1, values);
-
-	if (done == NULL)
-	{
-		page_title(page, "Not done");
-		html_error(page);
-	}
-	else
-		page_redirect(page, url_of("/queue", "name", name, NULL));
-	PQclear(done);
 }

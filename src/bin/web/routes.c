@@ -15,12 +15,12 @@ const Route routes[] = {
 	{.path = "/logout", .act = session_logout},
 	{.path = "/metrics", .show = page_metrics, .is_open = true},
 	{.path = "/live", .show = page_live},
+	{.path = "/do", .show = page_do, .act = act_do},
+	{.path = "/bulk", .act = act_bulk},
+	{.path = "/job", .show = page_job, .act = act_job},
 	{.path = "/healthz", .show = page_health_check, .is_open = true},
 	{.path = "/queues", .title = "Queues", .show = page_queues},
-	{.path = "/queue",
-	 .parent = "/queues",
-	 .show = page_queue,
-	 .act = act_queue},
+	{.path = "/queue", .parent = "/queues", .show = page_queue},
 	{.path = NULL},
 };
 

@@ -6,7 +6,6 @@
  * new at each login.  The list has a lock of its own, under which that of the
  * accesses may be taken.
  */
-#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +30,9 @@ static Session *sessions;
 static int nsessions;
 static char own_token[TOKEN_LENGTH]; /* where the role comes from a header */
 
-static void
-make_token(char *token)
+/* Makes an id that cannot be guessed. */
+void
+session_token(char *token)
 {
 	unsigned char bytes[(TOKEN_LENGTH - 1) / 2];
 
@@ -49,7 +49,7 @@ make_token(char *token)
 void
 session_start(void)
 {
-	make_token(own_token);
+	session_token(own_token);
 }
 
 /* Compares in a time that does not depend on where they differ. */
@@ -134,8 +134,8 @@ add_session(Page *page, Access *access)
 {
 	Session *session = allocate(sizeof(Session));
 
-	make_token(session->id);
-	make_token(session->token);
+	session_token(session->id);
+	session_token(session->token);
 	strcpy(session->role, page->role);
 	session->access = access;
 	session->used = clock_now();
@@ -225,20 +225,6 @@ session_may_act(const Page *page)
 
 /* ---- the login ---- */
 
-/* Returns where to go after a login: a path here, and nowhere else. */
-static char *
-next_of(const Page *page)
-{
-	const char *next = page_form(page, "next");
-
-	if (next == NULL || next[0] != '/' || next[1] == '/' || next[1] == '\\')
-		return copy_text("/");
-	for (const char *at = next; *at != '\0'; at++)
-		if (iscntrl((unsigned char) *at) || *at == '\\' || *at == ' ')
-			return copy_text("/");
-	return copy_text(next);
-}
-
 static char *
 cookie_of(const Page *page, const char *id, bool ends)
 {
@@ -302,6 +288,24 @@ may_try(Page *page, const char *role, const char *password)
 	return false;
 }
 
+/* Begins a session; a role has a second connection, for what takes long. */
+static void
+join(Page *page, const char *role, const char *password, PGconn *connection)
+{
+	Access *access = database_join(role, connection);
+
+	if (database_wants_more(access))
+	{
+		connection = database_connect(role, password);
+		if (PQstatus(connection) == CONNECTION_OK &&
+			PQconnectionUsedPassword(connection))
+			database_leave(database_join(role, connection));
+		else
+			PQfinish(connection);
+	}
+	add_session(page, access);
+}
+
 /* POST /login.  An attempt counts before its answer is known. */
 void
 session_login(Page *page)
@@ -322,10 +326,12 @@ session_login(Page *page)
 	}
 	throttle_note(role, page->client, true);
 	strcpy(page->role, role);
-	add_session(page, database_join(role, connection));
+	join(page, role, password, connection);
 	log_line(LOG_INFO, NULL, "login of role %s from %s", role, page->client);
 	page->cookie = cookie_of(page, page->session, false);
-	page_redirect(page, next_of(page));
+	page_redirect(page, copy_text(action_is_here(page_form(page, "next"))
+									  ? page_form(page, "next")
+									  : "/"));
 }
 
 /* POST /logout. */

@@ -278,7 +278,8 @@ url_with(const Page *page, const char *name, const char *sign,
 	buffer_put(&url, "%s?", page->path);
 	for (int i = 0; i < page->query.n; i++)
 		if (page->query.all[i].name[0] != '\0' &&
-			strcmp(page->query.all[i].name, name) != 0)
+			strcmp(page->query.all[i].name, name) != 0 &&
+			strcmp(page->query.all[i].name, "done") != 0)
 		{
 			url_add(&url, page->query.all[i].name);
 			buffer_put(&url, "=");

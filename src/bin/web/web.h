@@ -117,6 +117,7 @@ struct Page
 	Access *access;
 	PGconn *connection;
 	bool is_acting; /* the connection, as that role */
+	bool is_long;   /* its statements may take long */
 	/* the answer */
 	unsigned int status;
 	char *title;
@@ -127,7 +128,8 @@ struct Page
 	char *cookie;
 	int retry_after;
 	const char *type;
-	bool is_plain; /* the body is the answer, without a frame */
+	bool refreshes; /* where there is no script */
+	bool is_plain;  /* the body is the answer, without a frame */
 	bool is_packed;
 	bool is_done;
 	struct MHD_Response *response;
@@ -150,6 +152,7 @@ extern void page_run(Page *page);
 extern void page_free(Page *page);
 extern Page *page_new(void);
 extern void http_submit(Page *page);
+extern void http_nudge(void);
 
 /* ---- trust.c: addresses, names of hosts, origins ---- */
 
@@ -162,6 +165,7 @@ extern bool trust_has_origin(const Page *page);
 /* ---- session.c: who is who ---- */
 
 extern void session_start(void);
+extern void session_token(char *token);
 extern bool session_find(Page *page);
 extern void session_login(Page *page);
 extern void session_logout(Page *page);
@@ -183,7 +187,10 @@ extern Access *database_logins(void);
 extern Access *database_join(const char *role, PGconn *connection);
 extern void database_leave(Access *access);
 extern void database_keep(Access *access);
+extern bool database_wants_more(Access *access);
 extern bool database_may_take(Access *access);
+extern bool database_may_spare(Access *access);
+extern bool database_ready(Page *page);
 extern void database_take(Page *page);
 extern void database_give(Page *page);
 extern bool database_is_gone(const Access *access);
@@ -211,8 +218,7 @@ extern void html_notice(Page *page, const char *kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 extern void html_empty(Page *page, const char *title, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-extern void html_button(Page *page, const char *label, const char *action, ...)
-	__attribute__((sentinel));
+extern void html_form(Page *page, const char *action, bool asks);
 extern void region_begin(Page *page, const char *id);
 extern void region_end(Page *page);
 extern void html_frame(Page *page, Buffer *out);
@@ -291,6 +297,26 @@ typedef struct Chart
 extern void chart_show(Page *page, const Chart *chart, const PGresult *rows);
 extern void chart_spark(Page *page, const char *numbers, const char *unit);
 
+/* ---- action.c: what can be done ---- */
+
+extern bool action_is_possible(void);
+extern const char *action_done(const Page *page);
+extern bool action_is_here(const char *url);
+extern void html_action(Page *page, const char *label, const char *name, ...)
+	__attribute__((sentinel));
+extern void page_do(Page *page);
+extern void act_do(Page *page);
+
+/* ---- jobs.c: actions on many tasks ---- */
+
+extern void html_bulk(Page *page, const char *table, const char *filter);
+extern void html_bulk_button(Page *page, const char *label, const char *action,
+							 const char *filter);
+extern void act_bulk(Page *page);
+extern void page_job(Page *page);
+extern void act_job(Page *page);
+extern void jobs_stop(void);
+
 /* ---- routes.c: the pages ---- */
 
 struct Route
@@ -310,6 +336,7 @@ extern const Route *route_find(const char *path);
 
 extern void live_start(void);
 extern void live_stop(void);
+extern void live_nudge(void);
 extern bool live_open(Page *page);
 extern void live_made(Page *page);
 extern void page_live(Page *page);
@@ -334,6 +361,5 @@ extern void page_health_check(Page *page);
 
 extern void page_queues(Page *page);
 extern void page_queue(Page *page);
-extern void act_queue(Page *page);
 
 #endif
