@@ -70,6 +70,16 @@ export function sql(text, user = 'postgres') {
 		{ encoding: 'utf8', env: { ...environment, PGPASSWORD: user } }).trim();
 }
 
+// session(SQL): a session that stays, with what it has printed, and end().
+export function session(text) {
+	const child = spawn(join(bin, 'psql'), ['-XAtq', '-h', folder, '-U', 'postgres', '-d', 'shop'], { env: environment });
+	const state = { text: '', end: () => child.stdin.end() };
+	children.add(child);
+	child.stdout.on('data', part => { state.text += part; });
+	child.stdin.write(`${text};\n`);
+	return state;
+}
+
 export function startServer() {
 	execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-N', '--locale=C.UTF-8'], { stdio: 'ignore', env: environment });
 	const settings = readFileSync(join(dirname(new URL(import.meta.url).pathname), '..', 'tq.conf'), 'utf8');
@@ -100,7 +110,8 @@ export async function startWeb(...options) {
 	const web = { url: `http://127.0.0.1:${port}`, port, pid: child.pid, lines: '' };
 	children.add(child);
 	child.stderr.on('data', text => { web.lines += text; });
-	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); resolve(code ?? signal); }));
+
+	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code) console.log(web.lines.slice(-4000).replace(/^/gm, '# ')); resolve(code ?? signal); }));
 	web.stop = () => { child.kill('SIGTERM'); return web.ended; };
 	while (!web.lines.includes('listens on') && child.exitCode === null) await new Promise(resolve => setTimeout(resolve, 20));
 	return web;

@@ -48,27 +48,23 @@ decode(char *text)
 	return text_is_clean(text, to - text);
 }
 
-/* Reads "a=b&c=d"; returns whether it is well-formed. */
-bool
-fields_read(Fields *fields, const char *text, size_t length)
+/* Frees it; a password may have been in it. */
+void
+fields_free(Fields *fields)
 {
-	char *at;
-
+	if (fields->text != NULL)
+		explicit_bzero(fields->text, fields->length);
+	free(fields->text);
+	free(fields->all);
 	memset(fields, 0, sizeof(*fields));
-	if (length == 0)
-		return true;
-	if (memchr(text, '\0', length) != NULL)
-		return false;
-	fields->text = allocate(length + 1);
-	fields->length = length;
-	memcpy(fields->text, text, length);
-	fields->n = 1;
-	for (at = fields->text; *at != '\0'; at++)
-		fields->n += *at == '&';
-	if (fields->n > FIELDS_MAX)
-		return false;
-	fields->all = allocate(fields->n * sizeof(Field));
-	at = fields->text;
+}
+
+/* Reads the parts between each "&"; returns whether all are well-formed. */
+static bool
+read_parts(Fields *fields)
+{
+	char *at = fields->text;
+
 	for (int i = 0; i < fields->n; i++)
 	{
 		Field *field = &fields->all[i];
@@ -82,15 +78,29 @@ fields_read(Fields *fields, const char *text, size_t length)
 	return true;
 }
 
-/* Frees it; a password may have been in it. */
-void
-fields_free(Fields *fields)
+/* Reads "a=b&c=d"; returns whether it is well-formed.  If not, there are no fields. */
+bool
+fields_read(Fields *fields, const char *text, size_t length)
 {
-	if (fields->text != NULL)
-		explicit_bzero(fields->text, fields->length);
-	free(fields->text);
-	free(fields->all);
 	memset(fields, 0, sizeof(*fields));
+	if (length == 0)
+		return true;
+	if (memchr(text, '\0', length) != NULL)
+		return false;
+	fields->text = allocate(length + 1);
+	fields->length = length;
+	memcpy(fields->text, text, length);
+	fields->n = 1;
+	for (const char *at = text; at < text + length; at++)
+		fields->n += *at == '&';
+	if (fields->n <= FIELDS_MAX)
+	{
+		fields->all = allocate(fields->n * sizeof(Field));
+		if (read_parts(fields))
+			return true;
+	}
+	fields_free(fields);
+	return false;
 }
 
 /* Returns the first value of that name, or NULL. */

@@ -434,12 +434,24 @@ is_for_worker(Page *page)
 	return false;
 }
 
+/* Notes what the connection of a request does. */
+static void
+set_client(struct MHD_Connection *http, ClientState state)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	if (info != NULL && info->socket_context != NULL)
+		client_set(info->socket_context, state);
+}
+
 /* Sends what the page has; the connection has its own hold on it. */
 static enum MHD_Result
 answer(Page *page)
 {
 	if (page->response == NULL)
 		make_response(page);
+	set_client(page->http, CLIENT_READING);
 	return MHD_queue_response(page->http, page->status, page->response);
 }
 
@@ -449,6 +461,7 @@ stream(Page *page)
 {
 	MHD_add_response_header(page->response, "X-Accel-Buffering", "no");
 	add_page_headers(page, page->response);
+	set_client(page->http, CLIENT_FOLLOWING);
 	return MHD_queue_response(page->http, page->status, page->response);
 }
 
@@ -465,6 +478,7 @@ answer_asset(Page *page, enum MHD_Result *result)
 
 	if (asset == NULL || page->post)
 		return false;
+	set_client(page->http, CLIENT_READING);
 	*result = MHD_queue_response(page->http, status, asset);
 	return true;
 }
@@ -484,6 +498,7 @@ begin(Page *page)
 		return live_open(page) ? stream(page) : answer(page);
 	if (!is_busy())
 	{
+		set_client(page->http, CLIENT_ASKING);
 		http_submit(page);
 		return MHD_YES;
 	}
@@ -525,6 +540,8 @@ handle(void *subject, struct MHD_Connection *http, const char *path,
 {
 	Page *page = *context;
 
+	if (page == NULL)
+		return MHD_NO;
 	if (page->http == NULL)
 		return begin_request(page, http, path, method);
 	if (*upload_length > 0)
@@ -560,6 +577,25 @@ end_request(void *subject, struct MHD_Connection *http, void **context,
 	if (*context != NULL)
 		page_free(*context);
 	*context = NULL;
+	set_client(http, CLIENT_WAITING);
+}
+
+static void
+begin_or_end_client(void *subject, struct MHD_Connection *http, void **context,
+					enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+	{
+		const union MHD_ConnectionInfo *info =
+			MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+		*context = client_begin(info->connect_fd);
+	}
+	else if (*context != NULL)
+	{
+		client_end(*context);
+		*context = NULL;
+	}
 }
 
 static void ignore_message(void *subject, const char *format,
@@ -642,7 +678,8 @@ start_server(void)
 							  ignore_message, NULL, MHD_OPTION_SOCK_ADDR,
 							  &address, MHD_OPTION_URI_LOG_CALLBACK,
 							  begin_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-							  end_request, NULL,
+							  end_request, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+							  begin_or_end_client, NULL,
 							  MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 							  (size_t) HEADER_MAX, MHD_OPTION_CONNECTION_LIMIT,
 							  (unsigned int) options.clients,

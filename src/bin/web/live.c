@@ -487,8 +487,7 @@ page_of(Feed *feed)
 	strcpy(page->role, feed->role);
 	page->access = feed->access;
 	database_keep(page->access);
-	if (!fields_read(&page->query, feed->query, strlen(feed->query)))
-		fields_free(&page->query);
+	fields_read(&page->query, feed->query, strlen(feed->query));
 	return page;
 }
 

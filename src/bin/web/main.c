@@ -313,6 +313,7 @@ wait_for_end(const sigset_t *signals)
 	{
 		now = clock_now();
 		session_sweep();
+		clients_sweep();
 		if (watchdog != NULL)
 			notify_systemd("WATCHDOG=1");
 		number = sigtimedwait(signals, NULL, &second);

@@ -154,6 +154,24 @@ extern Page *page_new(void);
 extern void http_submit(Page *page);
 extern void http_nudge(void);
 
+/* ---- clients.c: connections of browsers ---- */
+
+typedef struct Client Client;
+
+typedef enum ClientState
+{
+	CLIENT_WAITING, /* for a request, or the rest of it */
+	CLIENT_ASKING,  /* we make the answer */
+	CLIENT_READING,
+	CLIENT_FOLLOWING, /* a stream */
+	CLIENT_CLOSING
+} ClientState;
+
+extern Client *client_begin(int socket);
+extern void client_end(Client *client);
+extern void client_set(Client *client, ClientState state);
+extern void clients_sweep(void);
+
 /* ---- trust.c: addresses, names of hosts, origins ---- */
 
 extern bool trust_reads_address(const char *text);
