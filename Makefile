@@ -190,10 +190,11 @@ src/bin/web/assets.inc: $(web_assets)
 		echo "static const unsigned char $$(basename "$$file" | tr . _)[] = {" && od -An -v -tu1 "$$file" | sed 's/ *\([0-9][0-9]*\)/\1,/g' && echo '};' || exit; \
 	done >$@.new && mv $@.new $@
 install-web: $(web)
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir)/man1'
 	$(INSTALL_PROGRAM) $(web) '$(DESTDIR)$(bindir)/'
+	$(INSTALL_DATA) '$(tree)/src/bin/web/tq-web.1' '$(DESTDIR)$(mandir)/man1/'
 uninstall-web:
-	rm -f '$(DESTDIR)$(bindir)/$(notdir $(web))'
+	rm -f '$(DESTDIR)$(bindir)/$(notdir $(web))' '$(DESTDIR)$(mandir)/man1/tq-web.1'
 
 # Other extensions install a README.md as well.
 docmoduledir = extension/tq

@@ -179,40 +179,45 @@ picked_array(const Page *page, int *n)
 	return array.data;
 }
 
-/* Counts what there is, by queue and state; NULL: the page has the error. */
+/* Has tq.apply() count what a filter finds. */
 static PGresult *
-count_tasks(Page *page, bool picked)
+count_found(Page *page)
+{
+	const char *values[] = {page_form(page, "filter")};
+	PGresult *found;
+	PGresult *rows = NULL;
+
+	page->is_long = true;
+	found = database_query(page,
+						   "CALL tq.apply($1::jsonb, 'cancel', '{}', true)", 1,
+						   values);
+	if (found != NULL)
+	{
+		values[0] = row_get(found, 0, "found");
+		rows = database_query(page,
+							  "SELECT q.key AS task_queue_id, s.key AS state,"
+							  " s.value::bigint AS tasks FROM"
+							  " jsonb_each($1::jsonb) AS q,"
+							  " jsonb_each_text(q.value) AS s",
+							  1, values);
+	}
+	PQclear(found);
+	return rows;
+}
+
+/* Counts the rows that are ticked. */
+static PGresult *
+count_picked(Page *page)
 {
 	int n;
 	char *ids = picked_array(page, &n);
-	const char *values[] = {picked ? ids : page_form(page, "filter")};
-	PGresult *rows;
+	const char *values[] = {ids};
+	PGresult *rows = database_query(
+		page,
+		"SELECT task_queue_id, state, count(*) AS tasks FROM tq.task_overview"
+		" WHERE task_id = ANY ($1::tq.slugid[]) GROUP BY 1, 2 ORDER BY 1, 2",
+		1, values);
 
-	if (picked)
-		rows = database_query(
-			page,
-			"SELECT task_queue_id, state, count(*) AS tasks FROM"
-			" tq.task_overview WHERE task_id = ANY ($1::tq.slugid[]) GROUP BY"
-			" 1, 2 ORDER BY 1, 2",
-			1, values);
-	else
-	{
-		page->is_long = true;
-		rows = database_query(page,
-							  "CALL tq.apply($1::jsonb, 'cancel', '{}',"
-							  " true)",
-							  1, values);
-		values[0] = rows == NULL ? NULL : row_get(rows, 0, "found");
-		PQclear(rows);
-		rows = values[0] == NULL && page->error != NULL
-				   ? NULL
-				   : database_query(page,
-									"SELECT q.key AS task_queue_id, s.key AS"
-									" state, s.value::bigint AS tasks FROM"
-									" jsonb_each($1::jsonb) AS q,"
-									" jsonb_each_text(q.value) AS s",
-									1, values);
-	}
 	free(ids);
 	return rows;
 }
@@ -303,7 +308,7 @@ put_return(Page *page, const char *back)
 static void
 show_dry_run(Page *page, const Kind *kind, bool picked)
 {
-	PGresult *rows = count_tasks(page, picked);
+	PGresult *rows = picked ? count_picked(page) : count_found(page);
 	double total = 0;
 
 	if (rows == NULL)
