@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154	# what run has set
 #
 # clients.sh: the part clients.  Other queues through their own clients for
-# node, set up as they recommend, and tq through pg; peers/client.mjs.
+# node, set up as they recommend, and tq through pg, and by client/node; peers/client.mjs.
 
 part_clients() {
 	local round what rates n
@@ -12,14 +12,19 @@ part_clients() {
 	wanted default
 	row clients.create tasks/s "through clients for node: $n created, a thousand to a call"
 	row clients.work tasks/s "through clients for node: $n worked off by one process, which claims and completes many at once"
+	row clients.worker tasks/s "the worker of each for node, ten handlers at a time that do nothing: $n worked off"
 	for ((round = 0; round < rounds; round++)); do
 		for what in tq graphile pgboss; do
 			fresh || exit
 			read -r -a rates < <(client work "$what" "$n") && ((${#rates[@]} == 2)) || exit
 			note clients.create "$what" "${rates[0]}"
 			note clients.work "$what" "${rates[1]}"
+			fresh || exit
+			read -r -a rates < <(client worker "$what" "$n") && ((${#rates[@]} == 2)) || exit
+			note clients.worker "$what" "${rates[1]}"
 		done
 	done
 	text 'graphile-worker: 24 jobs at once, localQueue of 500, completions in batches; pg-boss: 4 workers, batchSize' \
-		'100, burstWhenBatchFull; tq: 4 connections, 100 at a time, in one statement.'
+		'100, burstWhenBatchFull; tq: 4 connections, 100 at a time, in one statement. clients.worker: ten at once, tq by' \
+		'client/node with what it does by default.'
 }

@@ -5,10 +5,12 @@
 // client.mjs work PEER N: N tasks are created, a thousand to a call, and then
 // worked off by workers that have nothing to do but that; prints the rates.
 //
+// client.mjs worker PEER N: the same by the worker of each, with ten handlers at a time that do
+// nothing; that of tq is client/node.
+//
 // graphile-worker and pg-boss are used through their own clients, set up as
 // they recommend: to hear of tasks at once by LISTEN, and to claim and complete
-// many at once.  tq has none, and needs none: pg, and the statement of a busy
-// worker.
+// many at once.  tq needs none: pg, and the statement of a busy worker.
 import pg from 'pg'
 import { Logger, makeWorkerUtils, run } from 'graphile-worker'
 import { PgBoss } from 'pg-boss'
@@ -31,8 +33,8 @@ async function graphile() {
 	pgPool.on('error', fail)
 	pgPool.on('connect', (client) => client.on('error', fail))
 	const utils = await makeWorkerUtils({ pgPool, logger })
-	const worker = { concurrentJobs: way === 'idle' ? 1 : 24, maxPoolSize: 30, logger }
-	if (way === 'work') Object.assign(worker, { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 })
+	const worker = { concurrentJobs: { idle: 1, work: 24, worker: 10 }[way], maxPoolSize: 30, logger }
+	if (way !== 'idle') Object.assign(worker, { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 })
 	let runner
 	return {
 		one: () => utils.addJob('bench', payload),
@@ -56,7 +58,7 @@ async function pgboss() {
 	await boss.start()
 	await boss.createQueue('heard', { notify: true })
 	await boss.deleteAllJobs('heard')
-	const options = way === 'idle' ? {} : { batchSize: 100, localConcurrency: 4, burstWhenBatchFull: true }
+	const options = way === 'idle' ? {} : { batchSize: 100, localConcurrency: way === 'worker' ? 10 : 4, burstWhenBatchFull: true }
 	return {
 		one: () => boss.send('heard', payload),
 		many: (k) => boss.insert('heard', Array.from({ length: k }, () => ({ data: payload }))),
@@ -72,7 +74,8 @@ async function tq() {
 		'created', now(), 'deadline', now() + interval '1 day', 'payload', $1::jsonb, 'metadata', jsonb_build_object(
 		'name', 'n', 'description', 'd', 'owner', 'o', 'source', 'https://example.org/')) AS definition`, [payload])
 	const { rows: ids } = await pool.query('SELECT tq.slugid()::text AS id FROM generate_series(1, $1)', [n])
-	const one = async () => {
+	let worker
+	const loop = async () => {
 		let done = { task: [], run: [] }
 		while (!ended) {
 			const { rows } = await pool.query({
@@ -90,8 +93,14 @@ async function tq() {
 			name: 'many', text: 'SELECT tq.create_tasks($1)',
 			values: [JSON.stringify(ids.splice(0, k).map(({ id }) => ({ taskId: id, task: definition })))],
 		}),
-		work: async () => { for (let i = 0; i < 4; i++) one().catch(fail) },
-		end: async () => { ended = true },
+		work: async () => {
+			if (way === 'work') for (let i = 0; i < 4; i++) loop().catch(fail)
+			else worker = await (await import('tq-postgres')).tq(pool).worker('bench/client', () => worked(1), { concurrency: 10 })
+		},
+		end: async () => {
+			ended = true
+			await worker?.stop()
+		},
 	}
 }
 
@@ -139,6 +148,6 @@ async function work(client) {
 
 const client = await { graphile, pgboss, tq }[peer]()
 setTimeout(() => fail(`${peer} takes too long`), 600000).unref()
-await { idle, work }[way](client)
+await { idle, work, worker: work }[way](client)
 await client.end()
 process.exit(0)

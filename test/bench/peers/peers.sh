@@ -98,6 +98,7 @@ peers_npm() {
 			--no-update-notifier) >"$work/npm.log" 2>&1 || return
 		tar -C "$dir" -czf "$new" node_modules && tq_keep "$new" "$kept"
 	fi
+	ln -sfn "$tq_root/client/node" "$dir/node_modules/tq-postgres" || return
 	peers_node=$(command -v node)
 	if [ "$(printf '%s\n' "v22.18" "$(node --version)" | sort -V | head -n 1)" != v22.18 ]; then
 		peers_node=$(echo "$dir"/node_modules/node-linux-*/bin/node)
