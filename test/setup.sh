@@ -685,13 +685,16 @@ tq_prometheus() {
 		tq_user tar -C "$TQ_TMP" -xmf - <"$new" && tq_keep "$new" "$kept"
 }
 
-# tq_node_pg: pg, npm's client for PostgreSQL.
-tq_node_pg() { tq_npm node-pg pg@8; }
+# tq_node_pg: pg, npm's client for PostgreSQL, and our package, which uses it.
+tq_node_pg() { tq_npm node-pg pg@8 && tq_user ln -sfn "$TQ_TMP/src/client/node" "$TQ_TMP/node_modules/tq-postgres"; }
 
 # tq_node_clients: what tests the package of client/node.
 tq_node_clients() {
+	local arch
+	arch=$(node -p process.arch 2>/dev/null)
 	tq_npm node-clients-2 pg@8 @types/pg@8 @types/node@20 typescript@5 tsd@0.33 publint@0.3 @arethetypeswrong/cli@0.18 vitest@3 \
-		@opentelemetry/api@1 @opentelemetry/sdk-trace-base@2 @opentelemetry/context-async-hooks@2
+		@opentelemetry/api@1 @opentelemetry/sdk-trace-base@2 @opentelemetry/context-async-hooks@2 \
+		graphile-worker@0.18 pg-boss@12 "node-linux-${arch:-x64}@22"
 }
 
 # ---------------------------------------------------------------------------
