@@ -19,6 +19,7 @@ class Queue {
 
   async #pool () {
     if (this.#db) return this.#db
+    if (this.#config.hosts) throw new TypeError('pg connects to one host: give a pool for these calls, hosts are for workers and subscriptions')
     const { default: pg } = await import('pg')
     this.#own ??= new pg.Pool(this.#config).on('error', () => {})
     return this.#own

@@ -30,8 +30,10 @@ export class Run {
   completing = false            // ctx.complete() was called
   lost = undefined              // why the claim is no longer ours
   progress = undefined          // that waits to be sent
+  showing = null                // while one is sent
   shown = -Infinity             // when the last one was sent
   reclaiming = false
+  abandoned = false             // given back while its handler goes on
   #controller = null
 
   constructor (row, queue, now, onProgress) {

@@ -41,15 +41,17 @@ export class Subscription {
   async #loop (handler) {
     let pause = 100
     while (!this.#stop.signal.aborted) {
+      let fetched = false
       try {
         this.#seen = false
         const rows = await this.#connection.query(PUBLISHED, [this.name, this.#options.max])
+        fetched = true
         for (const row of rows) await this.#handle(handler, { ...row, id: Number(row.id) })
         pause = 100
         if (rows.length === 0 && !this.#seen) await this.#rest((this.#options.poll ?? LOOK / 1000) * 1000)
       } catch (error) {
         if (error instanceof Lost || this.#stop.signal.aborted) continue
-        if (error.code === '0A000' || /^(TQ400|TQ403|42|3F)/.test(error.code)) { await this.#connection.close(); throw error }
+        if (!fetched && /^(0A|TQ4|42|3F)/.test(error.code)) { await this.#connection.close(); throw error }
         this.#options.log('error', `a message is handled again: ${error.message}`)
         await this.#rest(pause)
         pause = Math.min(2 * pause, 30000)

@@ -163,7 +163,7 @@ export class Worker {
     } catch (error) {
       if (!run.abandoned) await this.#fail(run, error)
     }
-    if (run.progress && !run.lost) await this.#progress(run, true)
+    if (run.progress || run.showing) await this.#progress(run, true)
     const took = performance.now() - began
     this.#mean = this.#mean === Infinity ? took : 0.9 * this.#mean + 0.1 * took
     this.#running.delete(run)
@@ -232,22 +232,30 @@ export class Worker {
     this.#all.delete(run.key)
   }
 
+  #due () { return this.#waits && this.#ended.length > 0 && !this.#side?.closed }
+
   // Reports on the second connection while the main one waits.
   #flush () {
     this.#reporting ??= (async () => {
-      while (this.#waits && this.#ended.length > 0) await this.#report(this.#second()).catch((error) => this.#log('debug', error.message))
+      while (this.#due()) await this.#report(this.#second()).catch((error) => this.#log('debug', error.message))
     })().finally(() => {
       this.#reporting = null
-      if (this.#waits && this.#ended.length > 0) this.#flush()
+      if (this.#due()) this.#flush()
     })
     return this.#reporting
   }
 
   async #progress (run, last = false) {
-    if (run.progressing || run.lost || (!last && performance.now() < run.shown + LONG)) return
+    if (last) await run.showing
+    else if (run.showing || performance.now() < run.shown + LONG) return
+    if (!run.progress || run.lost) return
+    await (run.showing = this.#show(run))
+    run.showing = null
+  }
+
+  async #show (run) {
     const { done, total, message } = run.progress
     run.progress = undefined
-    run.progressing = true
     run.shown = performance.now()
     try {
       await this.#second().query('SELECT FROM tq.report_progress($1, $2::int, $3::bigint, $4::bigint, $5, credentials => $6::jsonb)',
@@ -255,7 +263,6 @@ export class Worker {
     } catch (error) {
       this.#log('warning', `progress is refused: ${reasonOf(error)}`, run)
     }
-    run.progressing = false
   }
 
   // ---- claims are kept ----
