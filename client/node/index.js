@@ -1,4 +1,5 @@
 // index.js: a client of tq, the task queue inside PostgreSQL.
+import { createRequire } from 'node:module'
 import { Calls, query } from './query.js'
 import { Subscription } from './subscribe.js'
 import { withParent } from './trace.js'
@@ -8,6 +9,9 @@ export { Aborted, ArtifactError, BadInput, Conflict, Defer, Forbidden, Gone, Int
 export { Worker, Subscription }
 
 const isPool = (db) => typeof db?.connect === 'function' && db.options !== undefined && typeof db.totalCount === 'number'
+
+// The packages of Debian are found by require() alone.
+const driver = () => import('pg').then((found) => found.default, () => createRequire(import.meta.url)('pg'))
 
 class Queue {
   #db; #config; #own = null
@@ -20,14 +24,14 @@ class Queue {
   async #pool () {
     if (this.#db) return this.#db
     if (this.#config.hosts) throw new TypeError('pg connects to one host: give a pool for these calls, hosts are for workers and subscriptions')
-    const { default: pg } = await import('pg')
+    const pg = await driver()
     this.#own ??= new pg.Pool(this.#config).on('error', () => {})
     return this.#own
   }
 
   // What a worker connects with, by connections of its own.
   async #source (what) {
-    if (this.#config) return { Client: (await import('pg')).default.Client, config: this.#config }
+    if (this.#config) return { Client: (await driver()).Client, config: this.#config }
     if (isPool(this.#db)) return { Client: this.#db.Client, config: { ...this.#db.options, password: this.#db.options.password } }
     throw new TypeError(`${what} needs a pool, or what to connect to, for it has connections of its own`)
   }
