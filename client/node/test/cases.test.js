@@ -91,7 +91,7 @@ async function does (step, q, kept, state) {
   if (step.worker) {
     state.saw.length = 0
     const config = { ...pool.options, application_name: kept.app }
-    const options = { group: 'node', id: `${kept.app}-${++state.workers}`, signals: [], log: () => {}, ...camels(step.worker) }
+    const options = { group: 'cases', id: `${kept.app}-${++state.workers}`, signals: [], log: () => {}, ...camels(step.worker) }
     return tq(config).worker(step.queues ?? kept.q, handlerOf(state), options)
   }
   if (step.subscribe) {
