@@ -201,7 +201,7 @@ require_read(TqExchange exchange)
 
 /*
  * messages(exchange text, pattern text, after bigint, max int) -> rows of
- * tq.exchange_message
+ * tq.exchange_message.  A negative "after" is counted from the last id.
  */
 Datum
 tq_messages_0_2(PG_FUNCTION_ARGS)
@@ -218,6 +218,8 @@ tq_messages_0_2(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	require_read(filter.exchange);
+	if (after < 0)
+		after = Max(after + tq_tick_last_id(), 0);
 	filter.pattern = tq_topic_compile(pattern);
 	(void) tq_subscribe_read(after, max, PG_INT64_MAX, &filter, 1, put_message,
 							 fcinfo->resultinfo, &upto);

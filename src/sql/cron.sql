@@ -297,9 +297,9 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.cron_fault(tq_internal.cron) IS 'why a recurring task creates no task, for what has become of its owner; NULL: it does';
 
--- Before 1.5 it is GMT.
+-- Before 1.5 it is GMT.  Only roles that may read all settings may read those of pg_cron.
 CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
-	LANGUAGE sql STABLE
+	LANGUAGE sql STABLE SECURITY DEFINER
 	BEGIN ATOMIC
 		SELECT coalesce(current_setting('cron.timezone', true), CASE WHEN current_setting('cron.database_name', true) IS NOT NULL
 			OR EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);

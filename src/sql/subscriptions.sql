@@ -132,7 +132,7 @@ COMMENT ON FUNCTION tq.worker_channel(text, text) IS 'the channel that is notifi
 
 CREATE FUNCTION tq.messages(exchange text DEFAULT NULL, pattern text DEFAULT '#', after bigint DEFAULT 0, max int DEFAULT 1000) RETURNS SETOF tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_messages_0_2' LANGUAGE C;
-COMMENT ON FUNCTION tq.messages(text, text, bigint, int) IS 'messages in the order of publication, after that id; go on after the last id seen';
+COMMENT ON FUNCTION tq.messages(text, text, bigint, int) IS 'messages in the order of publication, after that id, which is counted from the last one if it is negative; go on after the last id seen';
 
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C;

@@ -126,7 +126,8 @@ SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running', 'messages(): th
 SELECT is(count(*), 0::bigint, 'messages(): after the last there is none') FROM tq.messages(after => :last);
 SELECT is(count(*), 0::bigint, 'messages(): nor after future ids') FROM tq.messages(after => 9223372036854775807);
 SELECT is(min(id), 1::bigint, 'messages(): ids begin with 1') FROM tq.messages();
-SELECT is(min(id), 1::bigint, 'messages(): after a negative one') FROM tq.messages(after => -9223372036854775808);
+SELECT is(min(id), 1::bigint, 'messages(): after a negative one, as far back as the log goes') FROM tq.messages(after => -9223372036854775808);
+SELECT is(array_agg(id ORDER BY id), (SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM tq.messages() ORDER BY id DESC LIMIT 3) AS m), 'messages(): a negative one is counted from the last') FROM tq.messages(after => -3);
 SELECT is(array_agg(id), array_agg(id ORDER BY id), 'messages(): rows come in the order of ids') FROM tq.messages();
 SELECT is((SELECT count(*) FROM tq.messages(after => :first) AS m, tq.message(m.id) AS o WHERE o::text = m::text), 10::bigint, 'message() gives the row of messages()');
 SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))

@@ -104,6 +104,7 @@ like(error_of("SET ROLE other; SELECT tq_internal.fire_cron('a')"), qr/TQ403/, '
 is(value("SET ROLE other; SELECT owner, job_id <> $job FROM tq.schedule_cron('a', '0 8 * * *', 'p/theirs')"), 'other|t', 'it can have one of the same name');
 is(value("SELECT string_agg(username || ' ' || schedule || ' ' || command, ', ' ORDER BY username) FROM cron.job WHERE jobname = 'tq:a'"),
 	q{app 0 7 * * * SELECT tq_internal.fire_cron('a'), other 0 8 * * * SELECT tq_internal.fire_cron('a')}, 'each has its job');
+is(value("SET ROLE boss; SELECT DISTINCT time_zone FROM tq.cron_overview WHERE name = 'a'"), 'GMT', 'an admin who may not read all settings sees it');
 is(value("SELECT string_agg(owner || ' ' || active || ' ' || (job_id IS NOT NULL), ', ' ORDER BY owner) FROM tq.cron_overview WHERE name = 'a'"), 'app true true, other true true', 'the view has both');
 is(value("SET ROLE other; SELECT name FROM tq.unschedule_cron('a')"), 'a', 'it ends its own');
 is(value("SELECT username FROM cron.job WHERE jobname = 'tq:a'"), 'app', 'and no other');

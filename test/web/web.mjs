@@ -4,7 +4,7 @@
 // Roles log in by password: op is a member of tq_admin, reader of tq_reader, team may
 // manage the queues team/*, nil may nothing.  Each test prints TAP.
 import { execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,8 @@ export const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'u
 export const folder = mkdtempSync(join(tmpdir(), 'tq-web-'));
 export const bin = execFileSync(process.env.PG_CONFIG, ['--bindir'], { encoding: 'utf8' }).trim();
 const data = join(folder, 'data');
-export const program = process.env.TQ_WEB ?? join(bin, 'tq-web');
+export export const hasCron = existsSync(join(execFileSync(process.env.PG_CONFIG, ['--sharedir'], { encoding: 'utf8' }).trim(), 'extension', 'pg_cron.control'));
+const program = process.env.TQ_WEB ?? join(bin, 'tq-web');
 let count = 0;
 let failed = 0;
 const children = new Set();
@@ -84,6 +85,7 @@ export function startServer() {
 	execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-N', '--locale=C.UTF-8'], { stdio: 'ignore', env: environment });
 	const settings = readFileSync(join(dirname(new URL(import.meta.url).pathname), '..', 'tq.conf'), 'utf8');
 	appendFileSync(join(data, 'postgresql.conf'), `${settings}\nunix_socket_directories = '${folder}'\nlisten_addresses = ''\nmax_connections = 200\n`);
+	if (hasCron) appendFileSync(join(data, 'postgresql.conf'), "shared_preload_libraries = 'tq, pg_cron'\ncron.database_name = 'shop'\n");
 	const hba = 'local all op,reader,team,nil scram-sha-256\nlocal all all trust\n';
 	writeFileSync(join(data, 'pg_hba.conf'), hba);
 	restartServer();

@@ -21,6 +21,16 @@ const Route routes[] = {
 	{.path = "/healthz", .show = page_health_check, .is_open = true},
 	{.path = "/queues", .title = "Queues", .show = page_queues},
 	{.path = "/queue", .parent = "/queues", .show = page_queue},
+	{.path = "/cron", .title = "Cron", .show = page_cron, .act = act_cron},
+	{.path = "/workers", .title = "Workers", .show = page_workers},
+	{.path = "/worker",
+	 .parent = "/workers",
+	 .show = page_worker,
+	 .act = act_worker},
+	{.path = "/messages", .title = "Messages", .show = page_messages},
+	{.path = "/message", .parent = "/messages", .show = page_message},
+	{.path = "/health", .title = "Health", .show = page_health},
+	{.path = "/audit", .title = "Audit", .show = page_audit},
 	{.path = NULL},
 };
 

@@ -339,6 +339,12 @@ put_row(Page *page, const View *view, const PGresult *rows, int row)
 		html(page, first ? "</th>" : "</td>");
 		first = false;
 	}
+	if (view->table->buttons != NULL)
+	{
+		html(page, "<td>");
+		view->table->buttons(page, rows, row);
+		html(page, "</td>");
+	}
 	html(page, "</tr>");
 }
 
@@ -374,6 +380,8 @@ put_rows(Page *page, const View *view, const PGresult *rows, int n)
 	for (const Column *column = view->table->columns; column->name; column++)
 		if (is_shown(view, page, column))
 			put_head(page, view, column);
+	if (view->table->buttons != NULL)
+		html(page, "<th scope=col><span class=away>Actions</span></th>");
 	html(page, "</tr></thead><tbody>");
 	for (int row = 0; row < n; row++)
 		put_row(page, view, rows, row);
@@ -420,7 +428,7 @@ table_show(Page *page, const Table *table, int n, const char *const *values)
 	return found;
 }
 
-/* Shows what a row has, with titles beside it; what is NULL is left out. */
+/* Shows what a row has, with titles beside it; what is NULL or hidden is left out. */
 void
 table_facts(Page *page, const Column *columns, const PGresult *rows, int row)
 {
@@ -429,7 +437,7 @@ table_facts(Page *page, const Column *columns, const PGresult *rows, int row)
 	{
 		const char *text = row_get(rows, row, column->name);
 
-		if (text == NULL || column->kind == COLUMN_NONE ||
+		if (text == NULL || column->hidden || column->kind == COLUMN_NONE ||
 			(column->kind == COLUMN_FLAG && *text != 't'))
 			continue;
 		html(page, "<div><dt>%s</dt><dd>", column->title);

@@ -284,6 +284,7 @@ typedef struct Table
 	bool plain; /* neither sortable nor are columns hidden */
 	const char *empty;
 	const char *empty_hint;
+	void (*buttons)(Page *page, const PGresult *rows, int row); /* or NULL */
 } Table;
 
 extern int table_show(Page *page, const Table *table, int n,
@@ -379,5 +380,20 @@ extern void page_health_check(Page *page);
 
 extern void page_queues(Page *page);
 extern void page_queue(Page *page);
+
+/* ---- pages_work.c: recurring tasks, workers ---- */
+
+extern void page_cron(Page *page);
+extern void act_cron(Page *page);
+extern void page_workers(Page *page);
+extern void page_worker(Page *page);
+extern void act_worker(Page *page);
+
+/* ---- pages_server.c: messages, health, the audit trail ---- */
+
+extern void page_messages(Page *page);
+extern void page_message(Page *page);
+extern void page_health(Page *page);
+extern void page_audit(Page *page);
 
 #endif
