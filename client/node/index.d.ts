@@ -41,7 +41,7 @@ export type Log = (level: 'debug' | 'warning' | 'error', text: string) => void
 export interface WorkerOptions {
   /** Handlers at a time, 10. */
   concurrency?: number
-  /** Runs that are claimed ahead at most, 200; of long ones none are. */
+  /** Runs that are claimed ahead at most, 500; of long ones none are. */
   batch?: number
   /** Name of the group of the worker, and of itself: no two have the same. */
   group?: string

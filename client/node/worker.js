@@ -41,7 +41,7 @@ export class Worker {
   #stopping = false; #stopped = null; #looping; #signals; #signaled = () => { this.stop() }; #channel = null; #pooled = false
 
   constructor (source, queue, handler, options = {}) {
-    this.#options = { concurrency: 10, batch: 200, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: say, ...options }
+    this.#options = { concurrency: 10, batch: 500, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: say, ...options }
     this.id = options.id ?? `${hostname()}-${process.pid}-${++workers}`.replace(/[^\w.-]/g, '-').slice(-128)
     this.#queue = queue
     this.#handler = handler
