@@ -28,14 +28,15 @@ async function cron(web, cookie) {
 	is(answer.status, 200, 'recurring tasks are a page');
 	if (!hasCron) return ok(true, 'and there are none without pg_cron # SKIP it is not installed');
 	like(answer.text, /nightly.*0 3 \* \* \*.*Run now/s, 'which has each with its schedule');
-	let done = await post(web, cookie, '/cron', '/cron', { name: 'nightly', owner: 'postgres', do: 'run' });
-	like(done.headers.location ?? done.text, /^\/task\?id=[\w-]{22}$/, 'one that runs now leads to its task');
-	is(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/report'"), '1', 'which was created');
-	done = await post(web, cookie, '/cron', '/cron', { name: 'nightly', owner: 'postgres', do: 'pause' });
+	const nightly = { name: 'nightly', owner: 'postgres', back: '/cron' };
+	let done = await post(web, cookie, '/do', '/cron', { ...nightly, call: 'run_cron_now' });
+	is(done.headers.location, '/cron?done=run_cron_now', 'one runs now');
+	is(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/report'"), '1', 'its task was created');
+	done = await post(web, cookie, '/do', '/cron', { ...nightly, call: 'pause_cron' });
 	is(`${done.status} ${sql("SELECT active FROM tq.cron_overview WHERE name = 'nightly'")}`, '303 f', 'it is paused');
 	like((await reader(cookie).get(web, '/cron')).text, /is-paused.*Resume/s, 'and says so, with what ends that');
-	done = await post(web, cookie, '/cron', '/cron', { name: 'no such', owner: 'postgres', do: 'run' });
-	like(done.text, /Not done.*no such/s, 'an error of the database is shown');
+	done = await post(web, cookie, '/do', '/cron', { ...nightly, name: 'no such', call: 'run_cron_now' });
+	like(done.text, /not done.*no such/s, 'an error of the database is shown');
 }
 
 async function workers(web, cookie) {
@@ -46,13 +47,13 @@ async function workers(web, cookie) {
 	const path = '/worker?queue=shop/mail&group=eu&id=host-7';
 	like((await reader(cookie).get(web, path)).text, /Runs now.*\/task\?id=[\w-]{22}/s, 'a worker has what it runs');
 	is((await reader(cookie).get(web, '/worker?queue=shop/mail&group=eu&id=none')).status, 404, 'another is not there');
-	const worker = { queue: 'shop/mail', group: 'eu', id: 'host-7' };
-	await post(web, cookie, '/worker', path, { ...worker, do: 'quarantine' });
+	const worker = { queue: 'shop/mail', worker_group: 'eu', worker_id: 'host-7' };
+	await post(web, cookie, '/do', path, { ...worker, call: 'quarantine_worker' });
 	is(sql("SELECT quarantine_until > now() + interval '23 hours' FROM tq.worker_overview WHERE worker_id = 'host-7'"), 't', 'it is put into quarantine');
 	like((await reader(cookie).get(web, path)).text, /End quarantine/, 'which can be ended');
-	await post(web, cookie, '/worker', path, { ...worker, do: 'release' });
+	await post(web, cookie, '/do', path, { ...worker, call: 'end_quarantine' });
 	like((await reader(cookie).get(web, path)).text, /Quarantine for a day/, 'and is');
-	await post(web, cookie, '/worker', path, { ...worker, do: 'removed' });
+	await post(web, cookie, '/do', path, { ...worker, call: 'worker_removed' });
 	is(sql("SELECT count(*) FROM tq.task_overview WHERE worker = 'eu/host-7' AND state = 'running'"), '0', 'a worker that is gone gives its runs back');
 }
 
@@ -82,8 +83,8 @@ async function rights(web) {
 	const cookie = cookieOf(await login(web, 'team'));
 	for (const path of ['/cron', '/workers', '/messages', '/health', '/audit'])
 		unlike(shown(await reader(cookie).get(web, path)), /shop\/|host-7|bill/, `a team sees nothing of others at ${path}`);
-	const answer = await post(web, cookie, '/worker', '/queue?name=team/report', { queue: 'shop/mail', group: 'eu', id: 'host-7', do: 'quarantine' });
-	like(answer.text, /Not done/, 'nor does it change a worker of theirs');
+	const answer = await post(web, cookie, '/do', '/queue?name=team/report', { queue: 'shop/mail', worker_group: 'eu', worker_id: 'host-7', call: 'quarantine_worker' });
+	like(answer.text, /not done/, 'nor does it change a worker of theirs');
 }
 
 async function barriers(web) {

@@ -7,21 +7,6 @@
 
 #include "web.h"
 
-/* Shows the error of a call, or leads to a page. */
-static void
-after_call(Page *page, PGresult *done, char *location)
-{
-	if (done != NULL)
-		page_redirect(page, location);
-	else
-	{
-		free(location);
-		page_title(page, "Not done");
-		html_error(page);
-	}
-	PQclear(done);
-}
-
 /* ---- recurring tasks ---- */
 
 static const Column cron_columns[] =
@@ -72,10 +57,11 @@ cron_buttons(Page *page, const PGresult *rows, int row)
 
 	if (name == NULL || owner == NULL)
 		return;
-	html_button(page, "Run now", "/cron", "name", name, "owner", owner, "do",
-				"run", NULL);
-	html_button(page, runs ? "Pause" : "Resume", "/cron", "name", name,
-				"owner", owner, "do", runs ? "pause" : "resume", NULL);
+	html_action(page, "Run now", "run_cron_now", "name", name, "owner", owner,
+				NULL);
+	html_action(page, runs ? "Pause" : "Resume",
+				runs ? "pause_cron" : "resume_cron", "name", name, "owner",
+				owner, NULL);
 }
 
 static const Table cron_table = {
@@ -104,27 +90,6 @@ page_cron(Page *page)
 	region_begin(page, "all");
 	table_show(page, &cron_table, 0, NULL);
 	region_end(page);
-}
-
-/* POST /cron: runs a recurring task now, or pauses or resumes it. */
-void
-act_cron(Page *page)
-{
-	const char *values[] = {page_form(page, "name"), page_form(page, "owner")};
-	const char *what = page_form(page, "do");
-	bool run = what != NULL && strcmp(what, "run") == 0;
-	bool pause = what != NULL && strcmp(what, "pause") == 0;
-	PGresult *done = database_call(page,
-								   run     ? "SELECT tq.run_cron_now($1, $2)"
-								   : pause ? "SELECT tq.pause_cron($1, $2)"
-										   : "SELECT tq.resume_cron($1, $2)",
-								   2, values);
-	char *location = run && done != NULL && PQntuples(done) == 1 &&
-							 !PQgetisnull(done, 0, 0)
-						 ? url_of("/task", "id", PQgetvalue(done, 0, 0), NULL)
-						 : url_of("/cron", NULL);
-
-	after_call(page, done, location);
 }
 
 /* ---- workers ---- */
@@ -269,12 +234,12 @@ show_worker(Page *page, const char *const *values, const PGresult *row)
 				 state != NULL && strcmp(state, "quarantined") == 0;
 
 	html(page, "<div class=buttons>");
-	html_button(page, apart ? "End quarantine" : "Quarantine for a day",
-				"/worker", "queue", values[0], "group", values[1], "id",
-				values[2], "do", apart ? "release" : "quarantine", NULL);
-	html_button(page, "It is gone: give its runs back", "/worker", "queue",
-				values[0], "group", values[1], "id", values[2], "do",
-				"removed", NULL);
+	html_action(page, apart ? "End quarantine" : "Quarantine for a day",
+				apart ? "end_quarantine" : "quarantine_worker", "queue",
+				values[0], "worker_group", values[1], "worker_id", values[2],
+				NULL);
+	html_action(page, "It is gone", "worker_removed", "queue", values[0],
+				"worker_group", values[1], "worker_id", values[2], NULL);
 	html(page, "</div><div class=totals>");
 	table_facts(page, fact_columns, row, 0);
 	html(page, "</div><h2>Runs now</h2>");
@@ -314,25 +279,4 @@ page_worker(Page *page)
 	else
 		show_worker(page, values, row);
 	PQclear(row);
-}
-
-/* POST /worker: quarantines a worker, ends that, or gives its runs back. */
-void
-act_worker(Page *page)
-{
-	const char *values[] = {page_form(page, "queue"), page_form(page, "group"),
-							page_form(page, "id")};
-	const char *what = page_form(page, "do");
-	bool removed = what != NULL && strcmp(what, "removed") == 0;
-	bool apart = what != NULL && strcmp(what, "quarantine") == 0;
-	PGresult *done = database_call(
-		page,
-		removed ? "SELECT count(*) FROM tq.worker_removed($1, $2, $3)"
-		: apart ? "SELECT tq.quarantine_worker($1, $2, $3, now() + '1 day')"
-				: "SELECT tq.quarantine_worker($1, $2, $3, now())",
-		3, values);
-	char *location = url_of("/worker", "queue", values[0], "group", values[1],
-							"id", values[2], NULL);
-
-	after_call(page, done, location);
 }

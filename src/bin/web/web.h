@@ -384,10 +384,8 @@ extern void page_queue(Page *page);
 /* ---- pages_work.c: recurring tasks, workers ---- */
 
 extern void page_cron(Page *page);
-extern void act_cron(Page *page);
 extern void page_workers(Page *page);
 extern void page_worker(Page *page);
-extern void act_worker(Page *page);
 
 /* ---- pages_server.c: messages, health, the audit trail ---- */
 
