@@ -51,8 +51,8 @@ export interface Calls {
   criticalPath(arguments: { taskGroupId: string }): Promise<{ place: number | null; task_id: string | null; name: string | null; state: string | null; begins: Date | null; ends: Date | null; waiting: Duration | null; running: Duration | null; retrying: Duration | null; share: number | null; slack: Duration | null }[]>
   /** the scopes of the caller, without those that others cover */
   currentScopes(): Promise<string[]>
-  /** make a worker and its queue known until then at least; returns the worker */
-  declareWorker(arguments: { taskQueueId: string; workerGroup: string; workerId: string; expires: Date | string }): Promise<any>
+  /** make a worker and its queue known until then at least, with how many tasks it works on at a time and the version of its program; returns the worker */
+  declareWorker(arguments: { taskQueueId: string; workerGroup: string; workerId: string; expires: Date | string; capacity?: number | null; version?: string | null }): Promise<any>
   /** return a running run to its queue, to be claimed again after that time; returns the status of the task */
   deferTask(arguments: { taskId: string; runId: number; after: Interval; credentials?: Json | null }): Promise<any>
   /** create a task that depends on itself, so that it waits for schedule_task; returns its status */
@@ -67,6 +67,8 @@ export interface Calls {
   enqueue(arguments: { taskQueueId: string; payload?: Json | null; taskId?: string | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: string | null; priority?: string | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string>
   /** create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order */
   enqueueTasks(arguments: { taskQueueId: string; payloads: Json[]; taskIds?: string[] | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: string | null; priority?: string | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string[]>
+  /** tasks that a filter finds and that failed, in groups by reason and shape of their last error, the largest first, and the others as one without a reason; if the budget is used, a last row without a task says how far that came, and has the page after which to go on */
+  failureGroups(arguments?: { filter?: Json | null; after?: string | null; max?: number | null; budget?: Interval | null }): Promise<{ error: string | null; reason: string | null; tasks: number | null; first_failed: Date | null; last_failed: Date | null; task_queue_ids: string[] | null; task_id: string | null; page: string | null }[]>
   /** the first messages of a durable subscription that are not acknowledged */
   fetch(arguments: { name: string; max?: number | null }): Promise<{ id: number; exchange: string; routing_key: string; cc: string[]; payload: any; published: Date }[]>
   /** tasks that a filter finds, newest first, until there are max, or the budget is used: then a last row without a task says how far that came; go on after the page of the last row */
@@ -123,7 +125,7 @@ export interface Calls {
   listWorkers(arguments: { taskQueueId: string; quarantined?: boolean | null; after?: string | null; max?: number | null }): Promise<{ worker_group: string; worker_id: string; first_claim: Date | null; last_date_active: Date | null; latest_task_id: string; latest_run_id: number; quarantine_until: Date | null; page: string }[]>
   /** the message of that id, whole */
   message(arguments: { id: number }): Promise<{ id: number; exchange: string; routing_key: string; cc: string[]; payload: any; published: Date } | null>
-  /** messages in the order of publication, after that id; go on after the last id seen */
+  /** messages in the order of publication, after that id, which is counted from the last one if it is negative; go on after the last id seen */
   messages(arguments?: { exchange?: string | null; pattern?: string | null; after?: number | null; max?: number | null }): Promise<{ id: number; exchange: string; routing_key: string; cc: string[]; payload: any; published: Date }[]>
   /** what the server counts, in the text form of Prometheus; a queue beyond the first tq.metrics_queues counts as queue="other" */
   metrics(): Promise<string>

@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "../core/names.h"
