@@ -118,9 +118,12 @@ async function blocked(web, cookie) {
 	const waiting = Array.from({ length: 20 }, () => ask(web, '/queues', { headers: { Cookie: team } }));
 	is((await ask(web, '/login')).status, 200, 'beside pages that wait for it, others are answered');
 	is((await ask(web, '/healthz')).status, 200, 'and the state of the database');
+	const more = Array.from({ length: 100 }, () => ask(web, '/queues', { headers: { Cookie: team } }).catch(() => ({})));
+	is((await Promise.race(more)).status, 503, 'of one role not more than some wait');
 	const answers = await Promise.all(waiting);
 	ok(answers.every(answer => answer.status === 200 && /timeout/.test(answer.text)), 'a page that waits ends, and says why');
 	locked.end();
+	await Promise.all(more);
 	await until(async () => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.includes('shop/mail'), 'then it is what it was');
 }
 

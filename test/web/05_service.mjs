@@ -16,7 +16,7 @@ run(async () => {
 	ok(help.stdout.split('\n').every(line => line.length <= 80), 'which fit a terminal');
 	like(call('--version').stdout, /^tq-web \d/, '--version');
 	for (const options of [['--no'], ['a', 'b'], ['--listen', 'x:0'], ['--trust', 'x'], ['--trust', '10.0.0.0/33'], ['--cert', '/x'], ['--role-header', 'X'], ['--as', 'a', '--role-header', 'X', '--trust', '::1'],
-		['--idle', '0'], ['--metrics-token', '/nonexistent'], ['--log-format', 'xml'], ['nosuch=1']]) {
+		['--as', 'none'], ['--idle', '0'], ['--metrics-token', '/nonexistent'], ['--log-format', 'xml'], ['nosuch=1']]) {
 		const { status, stderr } = call('--listen', '127.0.0.1:1', ...options);
 		is(status, 2, `${options.join(' ')} is refused`);
 		like(stderr, /^tq-web: |^\S+: .*option/, 'with a reason');

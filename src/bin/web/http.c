@@ -322,13 +322,17 @@ http_nudge(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Returns whether too many pages wait, or too many of the role of this one. */
 static bool
-is_busy(void)
+is_busy(const Page *page)
 {
+	int same = 0;
 	bool busy;
 
 	pthread_mutex_lock(&lock);
-	busy = waiting >= WAITING_MAX;
+	for (const Page *other = first; other != NULL; other = other->next)
+		same += other->access == page->access;
+	busy = waiting >= WAITING_MAX || same >= WAITING_MAX / 8;
 	pthread_mutex_unlock(&lock);
 	return busy;
 }
@@ -496,7 +500,7 @@ begin(Page *page)
 		return answer(page);
 	if (page->route->show == page_live)
 		return live_open(page) ? stream(page) : answer(page);
-	if (!is_busy())
+	if (!is_busy(page))
 	{
 		set_client(page->http, CLIENT_ASKING);
 		http_submit(page);

@@ -279,6 +279,8 @@ read_options(int argc, char **argv)
 		usage("--cert: this libmicrohttpd has no TLS: put a proxy before it");
 	if (options.role_header != NULL && options.ntrusted == 0)
 		usage("--role-header needs --trust: the address of the proxy");
+	if (options.as != NULL && strcmp(options.as, "none") == 0)
+		usage("--as: none is no role");
 	if (options.role_header != NULL && options.as != NULL)
 		usage("--role-header and --as exclude one another");
 }

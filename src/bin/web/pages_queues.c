@@ -96,7 +96,7 @@ static const Table queue_table = {
 		   " FROM tq.queue_stats AS s LEFT JOIN (SELECT task_queue_id,"
 		   " array_agg(completed_per_s + failed_per_s + exception_per_s"
 		   " ORDER BY at) AS spark FROM tq.queue_history('*',"
-		   " step => '2 minutes') GROUP BY task_queue_id) AS h"
+		   " step => '5 minutes') GROUP BY task_queue_id) AS h"
 		   " USING (task_queue_id)"
 		   " WHERE $1::text IS NULL OR strpos(s.task_queue_id, $1) > 0",
 	.columns = queue_columns,
