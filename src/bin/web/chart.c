@@ -15,7 +15,7 @@
 
 #define WIDTH 400.0
 #define HEIGHT 150.0
-#define LEFT 48.0
+#define LEFT 52.0
 #define TOP 8.0
 #define BOTTOM 126.0
 #define SPARK_MAX 120
