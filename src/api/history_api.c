@@ -15,7 +15,10 @@
  * of a process, and one that comes more than GAP_MS after the last, only looks:
  * nothing says when what it finds has happened.
  *
- * Locks: that of the counters, in share mode, while they are copied.
+ * What has become visible before a step, also by COMMIT PREPARED, is part of it.
+ *
+ * Locks: that of the counters, in share mode, while they are copied, and for what
+ * a prepared transaction has changed in exclusive mode.
  *
  * A distribution is stored as the buckets that are not empty: how many are
  * skipped, and the count, each as a number of seven bits a byte, the lowest
@@ -371,6 +374,7 @@ tq_history_changes(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_counts_settle();
 	is_first = begin_look(tq_locked_table);
 	is_exact = tq_counts_read_queues(tq_locked_table, tq_count_identity(),
 									 &counts, &n) == TQ_COUNT_MEMORY;

@@ -320,6 +320,9 @@ psql($node, q{SELECT tq_internal.reset_queue_stats(); SELECT tq.enqueue('c/w') F
 ok(wait_exact($node), 'the counters begin again');
 $writer->query_safe(sprintf($go, 10) . '; SELECT tq_internal.write_history()');
 is(psql($node, $written), '3 1 2 1, 2 0 4 1', 'so does the history');
+psql($node, $_) foreach q{BEGIN; SELECT tq.enqueue('c/w'); PREPARE TRANSACTION 'w'}, q{COMMIT PREPARED 'w'};
+$writer->query_safe(sprintf($go, 20) . '; SELECT tq_internal.write_history()');
+is(psql($node, $written), '3 1 2 1, 2 0 4 1, 1 0 5 1', 'what was prepared is part of it');
 $writer->quit;
 
 # ---- a restart ----
@@ -331,7 +334,7 @@ psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 2); PREPAR
 psql($node, $counted);
 $node->restart;
 is(psql($node, $totals), $before, 'totals are as they were before a restart');
-is(psql($node, $written), '3 1 2 1, 2 0 4 1', 'and so is the history');
+is(psql($node, $written), '3 1 2 1, 2 0 4 1, 1 0 5 1', 'and so is the history');
 ok(wait_exact($node), 'the gauges are counted');
 is_exact($node, 'after a restart');
 ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.queue_stats WHERE source <> 'memory'"), 'all of them');
