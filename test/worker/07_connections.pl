@@ -82,22 +82,22 @@ sub tries
 	return @times;
 }
 sub gaps { my @times = @_; return map { ($times[$_] - $times[ $_ - 1 ]) % 3_600_000 } 1 .. $#times; }
-my @both = map { begin('-q', 'c/again', '--log-format', 'json', $done) } 1, 2;
-said($_, qr/works on/) for @both;
-wait_until("count(*) = 2 FROM pg_stat_activity WHERE query LIKE '%claim_work%' AND state = 'active' AND application_name LIKE 'tq-worker%'");
+my @all = map { begin('-q', 'c/again', '--log-format', 'json', $done) } 1 .. 3;
+my @shares;
+said($_, qr/works on/) for @all;
+wait_until("count(*) = 3 FROM pg_stat_activity WHERE query LIKE '%claim_work%' AND state = 'active' AND application_name LIKE 'tq-worker%'");
 pg_ctl('-m', 'immediate', 'stop');
-for my $one (@both)
+for my $one (@all)
 {
 	my @gaps;
 
 	ok(scalar(wait_for { (@gaps = gaps(tries($one))) >= 5 } 'five more'), 'a connection is tried again and again');
 	is(join(' ', grep { $gaps[$_] < 49 * 2**$_ } 0 .. 4), '', "... later each time (@gaps[0 .. 4] ms)");
+	push @shares, map { $gaps[$_] / (100 * 2**$_) } 0 .. 4;
 }
-my @first = gaps(tries($both[0]));
-my @second = gaps(tries($both[1]));
-ok(scalar(grep { abs($first[$_] - $second[$_]) > 2 } 0 .. 4), '... and not when the other worker does');
+ok(scalar(grep { $_ < 0.95 } @shares), '... by chance earlier than that, so that not all come at once');
 pg_ctl('start');
-ok(completes('c/again'), 'both are there again');
-is(end_of($_, 'TERM'), 0, '... and end') for @both;
+ok(completes('c/again'), 'all are there again');
+is(end_of($_, 'TERM'), 0, '... and end') for @all;
 
 done_testing();
