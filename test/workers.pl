@@ -17,61 +17,16 @@ use warnings FATAL => 'all';
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use File::Temp;
+use FindBin;
+use lib "$FindBin::Bin/worker";
 use POSIX qw(:sys_wait_h);
 use Test::More;
 use Time::HiRes qw(sleep time);
+use Worker qw($bin $folder pg_ctl slurp spew start_server);	# node looks for modules beside the folder, too
 
 my $tree = abs_path(shift // dirname(__FILE__) . "/..");
 my $patience = 60;				# seconds, until a test fails
-my $folder = File::Temp->newdir;	# node looks for modules beside it, too
-my $bin = qx('@{[ $ENV{PG_CONFIG} // 'pg_config' ]}' --bindir) =~ s/\n//r;
-my $parent = $$;
 my $nap = 86400 + $$ / 1e7;		# seconds, which no other command sleeps
-
-chmod 0755, $folder;
-delete @ENV{ grep { /^PG/ } keys %ENV };
-@ENV{qw(PGHOST PGUSER PGPORT)} = ($folder, 'postgres', 5432);
-
-sub slurp
-{
-	my ($file) = @_;
-
-	open my $in, '<', $file or die "$file: $!";
-	local $/;
-	return <$in> // '';
-}
-
-sub spew
-{
-	my ($file, $text) = @_;
-
-	open my $out, '>', $file or die "$file: $!";
-	print $out $text;
-	close $out;
-}
-
-# ---- the server ----
-
-sub pg_ctl
-{
-	system("'$bin/pg_ctl' -s -w -D '$folder/data' -l '$folder/log' @_ >'$folder/pg_ctl' 2>&1") == 0
-		or BAIL_OUT("pg_ctl @_: " . slurp("$folder/pg_ctl"));
-}
-
-sub start_server
-{
-	system("'$bin/initdb' -D '$folder/data' -U postgres -A trust -N --locale=C.UTF-8 >'$folder/pg_ctl' 2>&1") == 0
-		or BAIL_OUT('initdb: ' . slurp("$folder/pg_ctl"));
-	spew("$folder/data/postgresql.auto.conf", slurp("$tree/test/tq.conf")
-		. "listen_addresses = ''\nunix_socket_directories = '$folder'\njit = off\n");
-	pg_ctl('start');
-}
-
-END
-{
-	system("'$bin/pg_ctl' -s -D '$folder/data' -m immediate stop >/dev/null 2>&1") if $$ == $parent && -e "$folder/data/postmaster.pid";
-}
 
 sub rows
 {

@@ -1,5 +1,6 @@
 # Worker.pm
-#	  What the tests of tq-worker share: a server of their own, workers, waiting.
+#	  What the tests of tq-worker, and of other workers, share: a server of their own,
+#	  workers, waiting.
 #
 # PG_CONFIG names the installation.  Each test has a folder with its server, whose
 # socket is there, and the output of its workers.
@@ -28,7 +29,7 @@ my $parent = $$;
 my ($started, %pids) = (0);
 
 chmod 0755, $folder;
-delete @ENV{ grep { /^(PG(?!_)|TQ_(?!WORKER)|NOTIFY|WATCHDOG)/ } keys %ENV };
+delete @ENV{ grep { /^(PG(?!_)|TQ_(?!WORKER|WITHOUT|LEDGER|SEED)|NOTIFY|WATCHDOG)/ } keys %ENV };
 @ENV{qw(PGHOST PGUSER PGPORT PGDATABASE)} = ($folder, 'postgres', 5432, 'postgres');
 
 sub slurp
