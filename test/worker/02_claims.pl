@@ -122,33 +122,6 @@ ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), '... and its run is
 is(row("SELECT tq.get_artifact('$id', 0, 'log') ->> 'content'"), 'logged', '... with its log');
 end_of($w, 'TERM');
 
-# A command that does not want to end, and notes until when it lives.
-$w = begin('-q', 't/lost', '--claim-for', '4 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >$folder/lives; sleep 0.02; done\n"), '{payload.name}');
-($name, $id) = long_task('t/lost');
-$pid = pid_of($name);
-pg_ctl('-m', 'immediate', 'stop');
-ok(is_gone($pid), 'a command that ignores SIGTERM is killed');
-pg_ctl('start');
-my ($lived) = slurp(file('lives')) =~ /([0-9.]+)/;
-is(row("SELECT to_timestamp($lived) < (tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz"), 't', '... before its claim ends');
-end_of($w, 'TERM');
-
-# ---- a log that takes long to be stored ----
-
-$w = begin('-q', 't/log', '--log', '--claim-for', '3 s', command('logs', "echo logged\n. $long"), '{payload.name}');
-said($w, qr/works on/);
-($name, $id) = long_task('t/log');
-$pid = pid_of($name);
-my $stopped = row("SELECT pid FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}' AND query LIKE '%claim_work%'");
-kill STOP => $stopped;
-go($name);
-is_gone($pid);
-ok(wait_until("(tq.status('$id') #>> '{runs,0,takenUntil}')::timestamptz > (tq.status('$id') #>> '{runs,0,started}')::timestamptz + interval '5 s'"), 'a claim is prolonged while its log is stored');
-kill CONT => $stopped;
-ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), '... and its run is completed');
-is(row("SELECT tq.get_artifact('$id', 0, 'log') ->> 'content'"), 'logged', '... with its log');
-end_of($w, 'TERM');
-
 # ---- how a worker ends ----
 
 $w = begin('-q', 't/idle', @long);
@@ -275,44 +248,5 @@ said($w, qr/stops at once/);
 kill CONT => $postmaster;
 is(end_of($w), 0, 'a worker with its process that cancels ends');
 is(() = slurp($w->{err}) =~ /stops at once/g, 1, '... and takes a signal to both of them as one');
-
-sql('CREATE ROLE renewed LOGIN');
-sql(q{SELECT tq.grant_queue('renewed', 't/renewed', 'work')});
-sub password { my ($password) = @_; spew(file('passfile'), "*:*:*:renewed:$password\n"); chmod 0600, file('passfile'); sql("ALTER ROLE renewed PASSWORD '$password'"); return; }
-spew("$folder/data/pg_hba.conf", "local all renewed scram-sha-256\n" . slurp("$folder/data/pg_hba.conf"));
-sql('SELECT pg_reload_conf()');
-password('first');
-$w = begin('-d', "user=renewed passfile=$folder/passfile", '-q', 't/renewed', '/bin/true');
-my $waits = "SELECT pid FROM pg_stat_activity WHERE usename = 'renewed' AND query LIKE '%claim_work%' AND state = 'active'";
-wait_until("EXISTS ($waits)");
-$pid = row($waits);
-password('second');
-$begin = time;
-kill HUP => $w->{pid};
-ok(wait_until("EXISTS ($waits AND pid <> $pid)"), 'SIGHUP renews a connection that waits for work, with the password of now');
-cmp_ok(time - $begin, '<', 10, '... at once');
-unlike(slurp($w->{err}), qr/lost/, '... which is no loss');
-is(end_of($w, 'TERM'), 0, '... and its worker ends');
-
-# ---- a cancel that is there before the statement ----
-
-# Its command vanishes, so that it pauses between claims.
-$w = begin('-q', 't/missed', command('vanishes', ''));
-sub main_is { my ($regex) = @_; return wait_for { ; kill USR1 => $w->{pid}; sleep 0.05; (slurp($w->{err}) =~ /.*main connection: ([^;]*)/s)[0] =~ $regex } "a main connection that is $regex"; }
-said($w, qr/works on/);
-unlink file('vanishes');
-$id = task('t/missed', '{}');
-said($w, qr/(cannot be executed.*){5}/s);
-main_is(qr/idle/);
-my $backend = row("SELECT pid FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}'");
-kill STOP => $backend;
-sql("SELECT tq.cancel_task('$id')");
-main_is(qr/waits for work/);
-kill TERM => $w->{pid};
-wait_for { slurp("/proc/$backend/status") =~ /^ShdPnd:\s*[0-9a-f]*[2367abef]$/m } 'the cancel';
-$begin = time;
-kill CONT => $backend;
-is(end_of($w), 0, 'a cancel that comes before the claim is sent again');
-cmp_ok(time - $begin, '<', 10, '... soon');
 
 done_testing();

@@ -147,7 +147,6 @@ said($w, qr/started again in 400 ms/);
 is(() = slurp($w->{err}) =~ /started again/g, 3, 'a command that does not stay is started again, later each time');
 is(end_of($w, 'TERM'), 0, '... and the worker ends');
 
-# What a command that has just ended was given, another one gets.
 many('s/single', 30);
 is(run_worker('-q', 's/single', '-j', '2', '--serve', '-D', command('single', q(read -r line; echo '{"completed": 1}'))), 0, 'commands that end after each answer');
 is(counts('s/single'), 'completed 30', '... fail no run that they have not begun');
@@ -176,47 +175,11 @@ unlink $busy;
 kill KILL => slurp(file('busy.pid')) =~ /(\d+)/;
 ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/busy' AND state = 'pending'"), 'a command that cannot be started keeps no claims');
 end_of($w, 'TERM');
-my $deaf = command('deaf', qq(while [ ! -e "$folder/deaf" ]; do sleep 0.02; done; exec <&-; sleep 600));
+my $deaf = command('deaf', qq(while [ ! -e "$folder/deaf.go" ]; do sleep 0.02; done; exec <&-; sleep 600));
 $w = begin('-q', 's/deaf', '--serve', '--batch', '2', $deaf);
 many('s/deaf', 2);
-said($w, qr/started again in 800 ms/);
-ok(wait_until("count(*) = 1 FROM tq.task_overview WHERE task_queue_id = 's/deaf' AND state = 'pending'"), 'nor does one that reads nothing more');
-end_of($w, 'TERM');
-
-
-# What a command that has just ended was given, another one gets.
-many('s/single', 30);
-is(run_worker('-q', 's/single', '-j', '2', '--serve', '-D', command('single', q(read -r line; echo '{"completed": 1}'))), 0, 'commands that end after each answer');
-is(counts('s/single'), 'completed 30', '... fail no run that they have not begun');
-is(row("SELECT max(run_id) FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/single'"), 0, '... and give none back');
-
-many('s/closes', 3);
-is(run_worker('-q', 's/closes', '--serve', '-D', command('closes', q(read -r line; exec <&-; sleep 0.2; echo '{"completed": 1}'; sleep 600))), 0, 'one that reads no more when it has its line');
-is(counts('s/closes'), 'completed 3', '... answers, and is started again');
-
-# A command that cannot be kept keeps no claims.
-unlink file('ready');
-$w = begin('-q', 's/kept', '--serve', '--batch', '10', command('kept', qq([ -e "$folder/ready" ] || exit 1; while read -r line; do echo '{"completed": 1}'; done)));
-many('s/kept', 3);
-said($w, qr/started again in 800 ms/);
-ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/kept' AND state = 'pending'"), 'a command that does not stay keeps no claims');
-is(row("SELECT min((tq.status(task_id) ->> 'retriesLeft')::int) FROM tq.task_overview WHERE task_queue_id = 's/kept'"), 3, '... and spends no retries');
-spew(file('ready'), '');
-ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/kept' AND state = 'completed'"), '... whose tasks are completed when it does');
-cmp_ok(row("SELECT max(run_id) FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/kept'"), '<', 4, '... after few runs');
-end_of($w, 'TERM');
-my $busy = command('busy', qq(echo \$\$ >"$folder/busy.pid"; while read -r line; do sleep 600; done));
-$w = begin('-q', 's/busy', '--serve', '--batch', '10', $busy);
-many('s/busy', 3);
-ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/busy' AND state = 'running'"), 'a worker has claimed ahead');
-unlink $busy;
-kill KILL => slurp(file('busy.pid')) =~ /(\d+)/;
-ok(wait_until("count(*) = 3 FROM tq.task_overview WHERE task_queue_id = 's/busy' AND state = 'pending'"), 'a command that cannot be started keeps no claims');
-end_of($w, 'TERM');
-$w = begin('-q', 's/deaf', '--serve', command('deaf', 'exec <&-; sleep 600'));
-many('s/deaf', 1);
 wait_until("count(*) = 2 FROM tq.task_overview WHERE task_queue_id = 's/deaf' AND state = 'running'");
-spew(file('deaf'), '');
+spew(file('deaf.go'), '');
 ok(wait_until("EXISTS (SELECT FROM tq.run_overview JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 's/deaf' AND reason_resolved = 'worker-shutdown')"), 'nor does one that reads nothing more');
 end_of($w, 'TERM');
 
