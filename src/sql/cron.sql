@@ -298,12 +298,12 @@ $$;
 COMMENT ON FUNCTION tq_internal.cron_fault(tq_internal.cron) IS 'why a recurring task creates no task, for what has become of its owner; NULL: it does';
 
 -- Before 1.5 it is GMT.  Only roles that may read all settings may read those of pg_cron.
-CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
-	LANGUAGE sql STABLE SECURITY DEFINER
-	BEGIN ATOMIC
-		SELECT coalesce(current_setting('cron.timezone', true), CASE WHEN current_setting('cron.database_name', true) IS NOT NULL
-			OR EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);
-	END;
+CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text LANGUAGE tq_read STABLE AS $$
+BEGIN
+	RETURN coalesce(current_setting('cron.timezone', true), CASE WHEN current_setting('cron.database_name', true) IS NOT NULL
+		OR EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'pg_cron') THEN 'GMT' END);
+END
+$$;
 COMMENT ON FUNCTION tq_internal.cron_time_zone() IS 'time zone of the schedules of pg_cron; NULL: it is not preloaded';
 
 CREATE FUNCTION tq_internal.cron_field(field text, lowest int, highest int, names text[]) RETURNS int[] LANGUAGE plpgsql IMMUTABLE STRICT AS $$

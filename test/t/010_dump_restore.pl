@@ -150,7 +150,7 @@ sub contents
 	my %all;
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relkind::text || relname::text FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind IN ('r', 'S')
-		AND relname !~ '^(message_.|tick_.|log_segment|activation|secret|.*_history)\$' ORDER BY 1");
+		AND relname !~ '^(message_.|tick_.|log_segment|activation|secret|task_name_pass|.*_history)\$' ORDER BY 1");
 	foreach my $name (@names)
 	{
 		my ($kind, $relation) = $name =~ /^(.)(.*)$/;

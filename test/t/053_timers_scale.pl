@@ -335,7 +335,7 @@ $long->quit;
 # ---------------------------------------------------------------------------
 
 query('CREATE ROLE admin IN ROLE tq_admin; CREATE ROLE other');
-is(query('SET ROLE admin; SELECT count(*) FROM tq.maintenance_overview'), 18, 'tq_admin sees the maintenance worker at work');
+is(query('SET ROLE admin; SELECT count(*) FROM tq.maintenance_overview'), 19, 'tq_admin sees the maintenance worker at work');
 my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.maintenance_overview');
 like($error, qr/permission denied/, 'others do not');
 
