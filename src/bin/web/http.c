@@ -179,9 +179,9 @@ page_run(Page *page)
 /* ---- the answer ---- */
 
 static void
-add_headers(struct MHD_Response *response)
+add_headers(struct MHD_Response *response, const char *content)
 {
-	MHD_add_response_header(response, "Content-Security-Policy", policy);
+	MHD_add_response_header(response, "Content-Security-Policy", content);
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "X-Frame-Options", "DENY");
 	MHD_add_response_header(response, "Referrer-Policy", "same-origin");
@@ -196,7 +196,7 @@ add_page_headers(const Page *page, struct MHD_Response *response)
 {
 	char seconds[16];
 
-	add_headers(response);
+	add_headers(response, page->policy == NULL ? policy : page->policy);
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "Content-Type", page->type);
 	if (page->is_packed)

@@ -384,7 +384,9 @@ put_rows(Page *page, const View *view, const PGresult *rows, int n)
 		html(page, "<th scope=col><span class=away>Actions</span></th>");
 	html(page, "</tr></thead><tbody>");
 	for (int row = 0; row < n; row++)
-		put_row(page, view, rows, row);
+		if (view->table->foot == NULL ||
+			row_get(rows, row, view->table->columns[0].name) != NULL)
+			put_row(page, view, rows, row);
 	html(page, "</tbody></table></div>");
 }
 
@@ -420,6 +422,8 @@ table_show(Page *page, const Table *table, int n, const char *const *values)
 		if (shown < found)
 			html(page, "<p class=quiet>The first %d; there are more.</p>",
 				 shown);
+		if (table->foot != NULL)
+			table->foot(page, rows);
 		if (!table->plain)
 			put_choice(page, &view);
 	}

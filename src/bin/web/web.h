@@ -128,8 +128,9 @@ struct Page
 	char *cookie;
 	int retry_after;
 	const char *type;
-	bool refreshes; /* where there is no script */
-	bool is_plain;  /* the body is the answer, without a frame */
+	const char *policy; /* of its content; NULL: that of a page */
+	bool refreshes;     /* where there is no script */
+	bool is_plain;      /* the body is the answer, without a frame */
 	bool is_packed;
 	bool is_done;
 	struct MHD_Response *response;
@@ -285,6 +286,9 @@ typedef struct Table
 	const char *empty;
 	const char *empty_hint;
 	void (*buttons)(Page *page, const PGresult *rows, int row); /* or NULL */
+
+	/* What is below; then a row whose first column is NULL is not shown. */
+	void (*foot)(Page *page, const PGresult *rows);
 } Table;
 
 extern int table_show(Page *page, const Table *table, int n,
@@ -380,6 +384,27 @@ extern void page_health_check(Page *page);
 
 extern void page_queues(Page *page);
 extern void page_queue(Page *page);
+
+/* ---- pages_tasks.c: tasks that a filter finds ---- */
+
+extern char *filter_of(Page *page);
+extern void page_tasks(Page *page);
+
+/* ---- page_task.c: one of them ---- */
+
+extern void page_task(Page *page);
+
+/* ---- pages_groups.c: groups, with their pictures ---- */
+
+extern void page_groups(Page *page);
+extern void page_group(Page *page);
+extern void page_gantt(Page *page);
+extern void page_report(Page *page);
+
+/* ---- pages_failures.c: failures, dead letters ---- */
+
+extern void page_failures(Page *page);
+extern void page_dead_letters(Page *page);
 
 /* ---- pages_work.c: recurring tasks, workers ---- */
 

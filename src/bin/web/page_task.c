@@ -1,0 +1,283 @@
+/*
+ * page_task.c
+ *	  A task: why it does not move, what it is, its runs, and what it waits for.
+ *
+ * Credentials are in none of what is read here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "web.h"
+
+static const Column fact_columns[] =
+	{{.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "task_queue_id",
+	  .title = "Queue",
+	  .kind = COLUMN_TEXT,
+	  .link = "/queue?name={task_queue_id}"},
+	 {.name = "task_group_id",
+	  .title = "Group",
+	  .kind = COLUMN_ID,
+	  .link = "/group?id={task_group_id}"},
+	 {.name = "worker",
+	  .title = "Worker",
+	  .kind = COLUMN_TEXT,
+	  .link = "/worker?queue={task_queue_id}&group={worker_group}&id="
+			  "{worker_id}"},
+	 {.name = "priority", .title = "Priority", .kind = COLUMN_TEXT},
+	 {.name = "attempt", .title = "Attempt", .kind = COLUMN_COUNT},
+	 {.name = "unmet",
+	  .title = "Waits for tasks",
+	  .kind = COLUMN_COUNT,
+	  .hint = "dependencies that are not met"},
+	 {.name = "created", .title = "Created", .kind = COLUMN_TIME},
+	 {.name = "scheduled", .title = "Scheduled", .kind = COLUMN_TIME},
+	 {.name = "visible_at", .title = "Not before", .kind = COLUMN_TIME},
+	 {.name = "started", .title = "Started", .kind = COLUMN_TIME},
+	 {.name = "taken_until", .title = "Claimed until", .kind = COLUMN_TIME},
+	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
+	 {.name = "deadline", .title = "Deadline", .kind = COLUMN_TIME},
+	 {.name = "expires", .title = "Expires", .kind = COLUMN_TIME},
+	 {.name = "scheduler_id", .title = "Scheduler", .kind = COLUMN_TEXT},
+	 {.name = "project_id", .title = "Project", .kind = COLUMN_TEXT},
+	 {.name = "tags", .title = "Tags", .kind = COLUMN_JSON},
+	 {.name = "routes", .title = "Routes", .kind = COLUMN_TEXT},
+	 {.name = "scopes", .title = "Scopes", .kind = COLUMN_TEXT},
+	 {.name = "policy", .title = "Policy", .kind = COLUMN_JSON},
+	 {.name = "name", .kind = COLUMN_NONE},
+	 {.name = "worker_group", .kind = COLUMN_NONE},
+	 {.name = "worker_id", .kind = COLUMN_NONE},
+	 {.name = "error_text", .kind = COLUMN_NONE},
+	 {.name = "result_text", .kind = COLUMN_NONE},
+	 {.name = "payload_text", .kind = COLUMN_NONE},
+	 {.name = NULL}};
+
+#define FACTS                                                                 \
+	"SELECT d.*, coalesce(d.reason_resolved, d.reason_created) AS reason,"    \
+	" d.worker_group || '/' || d.worker_id AS worker, jsonb_pretty(d.error)"  \
+	" AS error_text, jsonb_pretty(d.result) AS result_text,"                  \
+	" jsonb_pretty(d.payload) AS payload_text FROM tq.task_details AS d"      \
+	" WHERE d.task_id = $1"
+
+static const Column run_columns[] = {
+	{.name = "run", .title = "Run", .kind = COLUMN_TEXT},
+	{.name = "state", .title = "State", .kind = COLUMN_STATE},
+	{.name = "reason_created", .title = "Created for", .kind = COLUMN_TEXT},
+	{.name = "reason_resolved", .title = "Ended as", .kind = COLUMN_TEXT},
+	{.name = "worker", .title = "Worker", .kind = COLUMN_TEXT},
+	{.name = "scheduled", .title = "Scheduled", .kind = COLUMN_TIME},
+	{.name = "waited", .title = "Waited", .kind = COLUMN_DURATION},
+	{.name = "ran", .title = "Ran", .kind = COLUMN_DURATION},
+	{.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
+	{.name = "progress", .title = "Progress", .kind = COLUMN_TEXT},
+	{.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	{.name = "result", .title = "Result", .kind = COLUMN_JSON, .hidden = true},
+	{.name = NULL}};
+
+static const Table run_table = {
+	.id = "runs",
+	.caption = "Runs",
+	.sql = "SELECT run_id::text AS run, state, reason_created,"
+		   " reason_resolved, worker_group || '/' || worker_id AS worker,"
+		   " scheduled, started - greatest(scheduled, visible_at) AS waited,"
+		   " coalesce(resolved, now()) - started AS ran, resolved,"
+		   " concat_ws(' ', done || ' of ' || total, message) AS progress,"
+		   " coalesce(error ->> 'message', error #>> '{}') AS error, result"
+		   " FROM tq.run_overview WHERE task_id = $1",
+	.columns = run_columns,
+	.sort = "run",
+	.limit = 100,
+	.empty = "It has not run",
+};
+
+static const Column artifact_columns[] =
+	{{.name = "name", .title = "Artifact", .kind = COLUMN_TEXT},
+	 {.name = "storage_type", .title = "Storage", .kind = COLUMN_TEXT},
+	 {.name = "content_type", .title = "Type", .kind = COLUMN_TEXT},
+	 {.name = "content_length", .title = "Bytes", .kind = COLUMN_COUNT},
+	 {.name = "expires", .title = "Expires", .kind = COLUMN_TIME},
+	 {.name = NULL}};
+
+static const Table artifact_table = {
+	.id = "artifacts",
+	.caption = "Artifacts of the latest run",
+	.sql = "SELECT * FROM tq.list_latest_artifacts($1, max => 100)",
+	.columns = artifact_columns,
+	.sort = "name",
+	.limit = 100,
+	.empty = "The latest run has left no artifact",
+};
+
+static const Column link_columns[] =
+	{{.name = "task_id",
+	  .title = "Task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={task_id}"},
+	 {.name = "name",
+	  .title = "Name",
+	  .kind = COLUMN_TEXT,
+	  .link = "/task?id={task_id}"},
+	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "met", .title = "met", .kind = COLUMN_FLAG},
+	 {.name = NULL}};
+
+static const Table required_table = {
+	.id = "required",
+	.caption = "Tasks that it depends on",
+	.sql = "SELECT required_task_id AS task_id, required_name AS name, state,"
+		   " met FROM tq.dependency_overview WHERE task_id = $1",
+	.columns = link_columns,
+	.sort = "state",
+	.limit = 100,
+	.empty = "It depends on no task",
+};
+
+static const Table dependent_table = {
+	.id = "dependents",
+	.caption = "Tasks that depend on it",
+	.sql = "SELECT task_id, task #>> '{metadata,name}' AS name,"
+		   " status ->> 'state' AS state, NULL::bool AS met FROM"
+		   " tq.list_dependent_tasks($1, max => 101)",
+	.columns = link_columns,
+	.sort = "state",
+	.limit = 100,
+	.empty = "No task depends on it",
+};
+
+static const Column message_columns[] =
+	{{.name = "id",
+	  .title = "Id",
+	  .kind = COLUMN_COUNT,
+	  .link = "/message?id={id}"},
+	 {.name = "published", .title = "Published", .kind = COLUMN_TIME},
+	 {.name = "exchange", .title = "Exchange", .kind = COLUMN_TEXT},
+	 {.name = "run", .title = "Run", .kind = COLUMN_TEXT},
+	 {.name = NULL}};
+
+static const Table message_table = {
+	.id = "messages",
+	.caption = "Messages",
+	.sql = "SELECT id, published, exchange, payload ->> 'runId' AS run FROM"
+		   " tq.messages(pattern => 'primary.' || $1 || '.#', after => -5000)",
+	.columns = message_columns,
+	.sort = "id",
+	.limit = 100,
+	.empty = "The last 5,000 messages have none of it",
+};
+
+static void
+show_part(Page *page, const char *id, const char *title, const Table *table,
+		  const char *const *values)
+{
+	html(page, "<h2>%s</h2>", title);
+	region_begin(page, id);
+	table_show(page, table, 1, values);
+	region_end(page);
+}
+
+/* What why() says: the reason, and what to do. */
+static void
+show_why(Page *page, const char *const *values)
+{
+	PGresult *why = database_query(page, "SELECT * FROM tq.why($1)", 1,
+								   values);
+
+	for (int i = 0; why != NULL && i < PQntuples(why); i++)
+	{
+		const char *reason = row_get(why, i, "reason");
+		const char *detail = row_get(why, i, "detail");
+		const char *advice = row_get(why, i, "advice");
+
+		html_notice(page, "warning", "%s%s%s%s%s",
+					reason == NULL ? "" : reason, detail == NULL ? "" : ": ",
+					detail == NULL ? "" : detail, advice == NULL ? "" : " — ",
+					advice == NULL ? "" : advice);
+	}
+	PQclear(why);
+}
+
+/* What may be of use in its state; the database decides. */
+static void
+show_buttons(Page *page, const char *id, const char *state)
+{
+	bool is_over = strcmp(state, "completed") == 0 ||
+				   strcmp(state, "failed") == 0 ||
+				   strcmp(state, "exception") == 0;
+
+	html(page, "<div class=buttons>");
+	if (is_over)
+	{
+		html_action(page, "Rerun", "rerun_task", "task", id, NULL);
+		html_action(page, "Delete", "delete_task", "task", id, NULL);
+	}
+	else
+		html_action(page, "Cancel", "cancel_task", "task", id, NULL);
+	if (strcmp(state, "unscheduled") == 0)
+	{
+		html_action(page, "Schedule", "schedule_task", "task", id, NULL);
+		html_action(page, "Skip", "skip_task", "task", id, NULL);
+	}
+	if (strcmp(state, "pending") == 0 || strcmp(state, "delayed") == 0)
+		html_action(page, "Highest priority", "change_task_priority", "task",
+					id, "priority", "highest", NULL);
+	if (strcmp(state, "delayed") == 0)
+		html_action(page, "Now", "reschedule_task", "task", id, "at", "now",
+					NULL);
+	html(page, "</div>");
+}
+
+static void
+show_json(Page *page, const char *title, const char *text)
+{
+	if (text == NULL)
+		return;
+	html(page, "<h2>%s</h2>", title);
+	html_json(page, text);
+}
+
+static void
+show_task(Page *page, const char *const *values, const PGresult *row)
+{
+	show_buttons(page, values[0], row_get(row, 0, "state"));
+	region_begin(page, "facts");
+	show_why(page, values);
+	table_facts(page, fact_columns, row, 0);
+	show_json(page, "Error", row_get(row, 0, "error_text"));
+	show_json(page, "Result", row_get(row, 0, "result_text"));
+	region_end(page);
+	show_json(page, "Payload", row_get(row, 0, "payload_text"));
+	show_part(page, "all-runs", "Runs", &run_table, values);
+	show_part(page, "left", "Artifacts", &artifact_table, values);
+	show_part(page, "before", "Depends on", &required_table, values);
+	show_part(page, "after", "What depends on it", &dependent_table, values);
+	show_part(page, "said", "Messages", &message_table, values);
+}
+
+/* /task?id=... */
+void
+page_task(Page *page)
+{
+	const char *values[] = {page_query(page, "id")};
+	char *sql = table_select(FACTS, fact_columns);
+	PGresult *row = database_query(page, sql, 1, values);
+
+	free(sql);
+	page_title(page, "Task");
+	if (row == NULL)
+		html_error(page);
+	else if (PQntuples(row) == 0)
+	{
+		page->status = MHD_HTTP_NOT_FOUND;
+		html_empty(page, "There is no such task that you may see",
+				   "It may have expired, or been deleted.");
+	}
+	else
+	{
+		const char *name = row_get(row, 0, "name");
+
+		page_title(page, "%s", name == NULL ? values[0] : name);
+		show_task(page, values, row);
+	}
+	PQclear(row);
+}

@@ -1,0 +1,186 @@
+/*
+ * pages_failures.c
+ *	  What failed, by the shape of its error, and dead letters.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "web.h"
+
+static const struct
+{
+	const char *name;
+	const char *span; /* NULL: all that is stored */
+} spans[] = {{"All", NULL},
+			 {"New since 1 h", "1 hour"},
+			 {"1 d", "1 day"},
+			 {"7 d", "7 days"}};
+
+#define SPANS (sizeof(spans) / sizeof(spans[0]))
+
+static const Column failure_columns[] =
+	{{.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "tasks", .title = "Tasks", .kind = COLUMN_COUNT},
+	 {.name = "first_failed", .title = "First", .kind = COLUMN_TIME},
+	 {.name = "last_failed", .title = "Last", .kind = COLUMN_TIME},
+	 {.name = "queues", .title = "Queues", .kind = COLUMN_TEXT},
+	 {.name = "task_id",
+	  .title = "Latest task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={task_id}"},
+	 {.name = "find",
+	  .title = "All of the queue",
+	  .kind = COLUMN_TEXT,
+	  .link = "/tasks?queue={queue}&state={state}"},
+	 {.name = "queue", .kind = COLUMN_NONE},
+	 {.name = "state", .kind = COLUMN_NONE},
+	 {.name = "page", .kind = COLUMN_NONE},
+	 {.name = NULL}};
+
+/* Says how far a search has come whose time was over. */
+static void
+put_more(Page *page, const PGresult *rows)
+{
+	int last = PQntuples(rows) - 1;
+	const char *after = row_get(rows, last, "page");
+	const char *queue = page_query(page, "queue");
+	char *url;
+
+	if (after == NULL)
+		return;
+	url = url_of("/failures", "queue", queue == NULL ? "" : queue, "after",
+				 after, NULL);
+	html(page,
+		 "<p class=more>These are of the tasks that were created since ");
+	html_time(page, row_number(rows, last, "first_failed"),
+			  row_number(rows, last, "present"));
+	html(page, ". <a class=button href=\"%s\">Those before</a></p>", url);
+	free(url);
+}
+
+static const Table failure_table = {
+	.id = "failures",
+	.caption = "Failures",
+	.sql =
+		"SELECT CASE WHEN f.task_id IS NOT NULL THEN coalesce(nullif(f.error,"
+		" ''), CASE WHEN f.reason IS NULL THEN '(others)' ELSE '(no error)'"
+		" END) END AS error, f.reason, f.tasks, f.first_failed,"
+		" f.last_failed, array_to_string(f.task_queue_ids, ', ') AS queues,"
+		" f.task_id, CASE WHEN cardinality(f.task_queue_ids) = 1 THEN 'find'"
+		" END AS find, f.task_queue_ids[1] AS queue, CASE WHEN f.reason ="
+		" 'failed' THEN 'failed' ELSE 'exception' END AS state, f.page"
+		" FROM tq.failure_groups(jsonb_strip_nulls(jsonb_build_object("
+		"'queue', nullif($1, ''))), nullif($2, ''), budget => '1 s') AS f"
+		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
+		" now() - $3::interval",
+	.columns = failure_columns,
+	.empty = "Nothing has failed",
+	.foot = put_more,
+};
+
+/* /failures?queue=shop/mail&new=1 */
+void
+page_failures(Page *page)
+{
+	const char *queue = page_query(page, "queue");
+	const char *after = page_query(page, "after");
+	const char *chosen = page_query(page, "new");
+	size_t span = chosen == NULL ? 0 : (size_t) atoi(chosen);
+	const char *values[3] = {queue == NULL ? "" : queue,
+							 after == NULL ? "" : after};
+
+	if (span >= SPANS)
+		span = 0;
+	values[2] = spans[span].span;
+	page_title(page, "Failures");
+	html(
+		page,
+		"<form class=find role=search><label for=queue class=away>Queue"
+		"</label><input id=queue name=queue value=\"%s\" placeholder=\"Queue, "
+		"such as shop/*\"><button>Find</button></form><div class=tabs "
+		"role=group aria-label=\"Since when it fails\">",
+		values[0]);
+	for (size_t i = 0; i < SPANS; i++)
+	{
+		char number[8] = {(char) ('0' + i)};
+		char *url = url_of("/failures", "queue", values[0], "new", number,
+						   NULL);
+
+		html(page, "<a href=\"%s\"%s>%s</a>", url,
+			 i == span ? " aria-current=true" : "", spans[i].name);
+		free(url);
+	}
+	html(page, "</div>");
+	region_begin(page, "all");
+	table_show(page, &failure_table, 3, values);
+	region_end(page);
+}
+
+/* ---- dead letters ---- */
+
+static const Column letter_columns[] =
+	{{.name = "task_id",
+	  .title = "Task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={task_id}"},
+	 {.name = "name", .title = "Name", .kind = COLUMN_TEXT},
+	 {.name = "task_queue_id",
+	  .title = "Queue",
+	  .kind = COLUMN_TEXT,
+	  .link = "/queue?name={task_queue_id}"},
+	 {.name = "failed_at", .title = "Failed", .kind = COLUMN_TIME},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "runs", .title = "Runs", .kind = COLUMN_COUNT},
+	 {.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	 {.name = NULL}};
+
+static void
+letter_buttons(Page *page, const PGresult *rows, int row)
+{
+	const char *id = row_get(rows, row, "task_id");
+
+	html_action(page, "Redrive", "redrive", "task", id, NULL);
+	html_action(page, "Discard", "discard_dead_letter", "task", id, NULL);
+}
+
+static const Table letter_table = {
+	.id = "letters",
+	.caption = "Dead letters",
+	.sql = "SELECT task_id, name, task_queue_id, failed_at, reason, runs,"
+		   " coalesce(error ->> 'message', error #>> '{}') AS error FROM"
+		   " tq.dead_letter_overview WHERE $1 = '' OR task_queue_id = $1",
+	.columns = letter_columns,
+	.sort = "-failed_at",
+	.limit = 200,
+	.empty = "There are no dead letters that you may see",
+	.empty_hint = "A task whose policy says so is kept as one when its "
+				  "retries are spent.",
+	.buttons = letter_buttons,
+};
+
+/* /dead-letters?queue=shop/mail */
+void
+page_dead_letters(Page *page)
+{
+	const char *queue = page_query(page, "queue");
+	const char *values[] = {queue == NULL ? "" : queue};
+
+	page_title(page, "Dead letters");
+	html(
+		page,
+		"<form class=find role=search><label for=queue class=away>Queue"
+		"</label><input id=queue name=queue value=\"%s\" placeholder=\"Queue\">"
+		"<button>Find</button></form>",
+		values[0]);
+	if (values[0][0] != '\0')
+	{
+		html(page, "<div class=buttons>");
+		html_action(page, "Redrive all of the queue", "redrive_queue", "queue",
+					values[0], NULL);
+		html(page, "</div>");
+	}
+	region_begin(page, "all");
+	table_show(page, &letter_table, 1, values);
+	region_end(page);
+}

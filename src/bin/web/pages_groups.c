@@ -1,0 +1,287 @@
+/*
+ * pages_groups.c
+ *	  Groups of tasks, with the pictures that the database draws of them.
+ *
+ * A picture has styles of its own: its answer has a policy that lets in these, and
+ * nothing else.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "web.h"
+
+#define PICTURE_POLICY                                                        \
+	"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; " \
+	"base-uri 'none'; form-action 'none'; sandbox allow-popups"
+
+/* A group is opened by its id, or by its name. */
+static void
+put_find(Page *page)
+{
+	html(page, "<form class=find action=/group role=search><label for=id "
+			   "class=away>Id or name of a group</label><input id=id name=id "
+			   "placeholder=\"Id or name of a group\"><button>Open</button>"
+			   "</form>");
+}
+
+static const Column named_columns[] =
+	{{.name = "task_group_id",
+	  .title = "Group",
+	  .kind = COLUMN_ID,
+	  .link = "/group?id={task_group_id}"},
+	 {.name = "name",
+	  .title = "Name",
+	  .kind = COLUMN_TEXT,
+	  .link = "/group?id={task_group_id}"},
+	 {.name = "tasks",
+	  .title = "Tasks of the last 2,000",
+	  .kind = COLUMN_COUNT},
+	 {.name = "queues", .title = "Queues", .kind = COLUMN_TEXT},
+	 {.name = "created", .title = "Last created", .kind = COLUMN_TIME},
+	 {.name = NULL}};
+
+/* Only the newest tasks are looked at, which costs the same in any database. */
+static const Table named_table = {
+	.id = "groups",
+	.caption = "Groups",
+	.sql = "SELECT d.task_group_id, max(d.group_name) AS name, count(*) AS"
+		   " tasks, string_agg(DISTINCT d.task_queue_id, ', ') AS queues,"
+		   " max(f.created) AS created FROM tq.find_tasks('{}', max => 1000)"
+		   " AS f JOIN tq.task_details AS d ON d.task_id = f.task_id"
+		   " GROUP BY d.task_group_id"
+		   " HAVING count(*) > 1 OR max(d.group_name) IS NOT NULL",
+	.columns = named_columns,
+	.sort = "-created",
+	.limit = 200,
+	.empty = "The newest 1,000 tasks that you may see are of no group",
+	.empty_hint = "Tasks that are created with the same taskGroupId are a "
+				  "group.",
+};
+
+/* /groups */
+void
+page_groups(Page *page)
+{
+	page_title(page, "Groups");
+	put_find(page);
+	region_begin(page, "all");
+	table_show(page, &named_table, 0, NULL);
+	region_end(page);
+}
+
+/* ---- a group ---- */
+
+static const Column progress_columns[] =
+	{{.name = "outcome", .title = "Outcome", .kind = COLUMN_STATE},
+	 {.name = "percent", .title = "Done, %", .kind = COLUMN_RATE},
+	 {.name = "tasks", .title = "Tasks", .kind = COLUMN_COUNT},
+	 {.name = "unscheduled", .title = "Unscheduled", .kind = COLUMN_COUNT},
+	 {.name = "delayed", .title = "Delayed", .kind = COLUMN_COUNT},
+	 {.name = "pending", .title = "Pending", .kind = COLUMN_COUNT},
+	 {.name = "running", .title = "Running", .kind = COLUMN_COUNT},
+	 {.name = "completed", .title = "Completed", .kind = COLUMN_COUNT},
+	 {.name = "failed", .title = "Failed", .kind = COLUMN_COUNT},
+	 {.name = "exception", .title = "Exception", .kind = COLUMN_COUNT},
+	 {.name = "first_created", .title = "Begun", .kind = COLUMN_TIME},
+	 {.name = "last_resolved", .title = "Last ended", .kind = COLUMN_TIME},
+	 {.name = "blocked_text", .kind = COLUMN_NONE},
+	 {.name = NULL}};
+
+static const Column path_columns[] =
+	{{.name = "place", .title = "Place", .kind = COLUMN_COUNT},
+	 {.name = "name",
+	  .title = "Task",
+	  .kind = COLUMN_TEXT,
+	  .link = "/task?id={task_id}"},
+	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "waiting", .title = "Waited", .kind = COLUMN_DURATION},
+	 {.name = "running", .title = "Ran", .kind = COLUMN_DURATION},
+	 {.name = "retrying", .title = "Retried", .kind = COLUMN_DURATION},
+	 {.name = "percent", .title = "% of the whole", .kind = COLUMN_RATE},
+	 {.name = "slack",
+	  .title = "Slack",
+	  .kind = COLUMN_DURATION,
+	  .hint = "how much earlier the next best ended"},
+	 {.name = "task_id", .kind = COLUMN_NONE},
+	 {.name = NULL}};
+
+static const Table path_table = {
+	.id = "path",
+	.caption = "Critical path",
+	.sql = "SELECT place, coalesce(name, task_id::text) AS name, state,"
+		   " waiting, running, retrying, 100 * share AS percent, slack,"
+		   " task_id FROM tq.critical_path($1) ORDER BY place",
+	.columns = path_columns,
+	.plain = true,
+	.limit = 100,
+	.empty = "It has none",
+};
+
+static const Column member_columns[] =
+	{{.name = "task_id",
+	  .title = "Task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={task_id}"},
+	 {.name = "name",
+	  .title = "Name",
+	  .kind = COLUMN_TEXT,
+	  .link = "/task?id={task_id}"},
+	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "created", .title = "Created", .kind = COLUMN_TIME},
+	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
+	 {.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	 {.name = NULL}};
+
+static const Table member_table = {
+	.id = "members",
+	.caption = "Tasks",
+	.sql = "SELECT * FROM tq.find_tasks(jsonb_build_object('group',"
+		   " $1::text), max => 100) WHERE task_id IS NOT NULL",
+	.columns = member_columns,
+	.sort = "-created",
+	.limit = 100,
+	.empty = "It has no task that you may see",
+};
+
+static void
+show_progress(Page *page, const char *const *values)
+{
+	char *sql = table_select(
+		"SELECT p.*, 100 * p.done AS percent, array_to_string(p.blocked_by,"
+		" ', ') AS blocked_text FROM tq.group_progress($1) AS p",
+		progress_columns);
+	PGresult *row = database_query(page, sql, 1, values);
+
+	free(sql);
+	if (row == NULL)
+	{
+		if (strcmp(page->state, "TQ404") == 0)
+			page->status = MHD_HTTP_NOT_FOUND;
+		html_error(page);
+		return;
+	}
+	if (row_get(row, 0, "blocked_text") != NULL)
+		html_notice(page, "warning", "It is blocked by %s.",
+					row_get(row, 0, "blocked_text"));
+	html(page, "<div class=totals>");
+	table_facts(page, progress_columns, row, 0);
+	html(page, "</div>");
+	PQclear(row);
+}
+
+static void
+show_pictures(Page *page, const char *id)
+{
+	char *gantt = url_of("/gantt", "id", id, NULL);
+	char *report = url_of("/report", "id", id, NULL);
+	char *filter = url_of("/tasks", "group", id, NULL);
+
+	html(page,
+		 "<p class=buttons><a class=button href=\"%s\">Report with the graph"
+		 "</a> <a class=button href=\"%s\">Its tasks</a></p><h2>Gantt chart"
+		 "</h2><a href=\"%s\"><img class=picture src=\"%s\" alt=\"Gantt chart "
+		 "of the group: when its tasks waited and ran\"></a>",
+		 report, filter, gantt, gantt);
+	free(gantt);
+	free(report);
+	free(filter);
+}
+
+/* Returns the id of a group that is given by its id or name. */
+static char *
+group_of(Page *page)
+{
+	const char *values[] = {page_query(page, "id")};
+	PGresult *found = database_query(
+		page,
+		"SELECT coalesce((SELECT g.task_group_id::text FROM tq.group_overview"
+		" AS g WHERE g.name = $1 LIMIT 1), $1)",
+		1, values);
+	char *id = found == NULL || PQgetisnull(found, 0, 0)
+				   ? NULL
+				   : copy_text(PQgetvalue(found, 0, 0));
+
+	PQclear(found);
+	return id;
+}
+
+static void
+show_group(Page *page, const char *id)
+{
+	const char *values[] = {id};
+
+	html(page, "<div class=buttons>");
+	html_action(page, "Retry what failed", "retry_task_group", "group", id,
+				NULL);
+	html_action(page, "Cancel", "cancel_task_group", "group", id, NULL);
+	html_action(page, "Seal", "seal_task_group", "group", id, NULL);
+	html(page, "</div>");
+	region_begin(page, "progress");
+	show_progress(page, values);
+	region_end(page);
+	if (page->status == MHD_HTTP_NOT_FOUND)
+		return;
+	show_pictures(page, id);
+	html(page, "<h2>Critical path</h2>");
+	region_begin(page, "critical");
+	table_show(page, &path_table, 1, values);
+	region_end(page);
+	html(page, "<h2>Newest tasks</h2>");
+	region_begin(page, "newest");
+	table_show(page, &member_table, 1, values);
+	region_end(page);
+}
+
+/* /group?id=ID or NAME */
+void
+page_group(Page *page)
+{
+	char *id = group_of(page);
+
+	page_title(page, "Group %s", id == NULL ? "" : id);
+	if (id == NULL)
+		html_error(page);
+	else
+		show_group(page, id);
+	free(id);
+}
+
+/* Answers by what a function draws. */
+static void
+draw(Page *page, const char *sql, const char *type)
+{
+	const char *values[] = {page_query(page, "id")};
+	PGresult *drawn = database_query(page, sql, 1, values);
+
+	if (drawn == NULL || PQgetisnull(drawn, 0, 0))
+	{
+		page_title(page, "Not drawn");
+		page->status = strcmp(page->state, "TQ404") == 0
+						   ? MHD_HTTP_NOT_FOUND
+						   : MHD_HTTP_BAD_REQUEST;
+		html_error(page);
+	}
+	else
+	{
+		page->is_plain = true;
+		page->type = type;
+		page->policy = PICTURE_POLICY;
+		buffer_put(&page->body, "%s", PQgetvalue(drawn, 0, 0));
+	}
+	PQclear(drawn);
+}
+
+/* /gantt?id=... */
+void
+page_gantt(Page *page)
+{
+	draw(page, "SELECT tq.group_gantt($1)", "image/svg+xml; charset=utf-8");
+}
+
+/* /report?id=... */
+void
+page_report(Page *page)
+{
+	draw(page, "SELECT tq.report_html($1)", "text/html; charset=utf-8");
+}

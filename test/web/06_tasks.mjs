@@ -1,0 +1,136 @@
+// 06_tasks.mjs: tasks that a filter finds, one of them, groups, failures, dead letters.
+import { ask, cookieOf, form, is, like, login, ok, open, run, sql, startWeb, unlike, violations } from './web.mjs';
+
+const evil = '<script>alert(1)</script>';
+const group = 'AAAAAAAAQAaAAAAAAAAAAg';
+
+function fill() {
+	sql(`SELECT count(tq.enqueue('shop/mail', jsonb_build_object('to', '${evil}', 'n', i), name => '${evil} ' || i, tags => '{"customer": "${evil}"}')) FROM generate_series(1, 240) AS i;
+		SELECT count(tq.enqueue('team/report', '{}', name => 'report')) FROM generate_series(1, 3);
+		SELECT count(tq.enqueue('shop/build', '{}', name => 'part ' || i, task_group_id => '${group}')) FROM generate_series(1, 3) AS i`);
+	sql(`SELECT tq.enqueue('shop/build', '{}', name => 'all', task_group_id => '${group}', dependencies => (SELECT array_agg(task_id) FROM tq.task_details WHERE task_group_id = '${group}'));
+		SELECT tq.enqueue('shop/dead', '{}', name => 'dead', policy => '{"deadLetter": true, "retries": 0}')`);
+	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'no route to 10.0.0.' || length(task_id::text) || ' ${evil}') FROM tq.claim_work('shop/mail', 'eu', 'host-1', 5)`);
+	sql(`SELECT tq.create_artifact(task_id, 0, 'public/${evil}', '{"storageType": "reference", "contentType": "text/html", "url": "https://example.org", "expires": "2026-12-24T00:00:00.000Z"}') FROM tq.claim_work('shop/mail', 'eu', 'host-1', 1)`);
+	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'dead ${evil}') FROM tq.claim_work('shop/dead', 'eu', 'host-1', 1)`);
+}
+
+const idOf = condition => sql(`SELECT task_id FROM tq.task_details WHERE ${condition} LIMIT 1`);
+const encode = encodeURIComponent;
+const ids = text => [...text.matchAll(/<tr>.*?\/task\?id=([\w-]{22})/gs)].map(m => m[1]);
+let cookie;
+let web;
+
+const get = path => ask(web, path, { headers: { Cookie: cookie } });
+
+async function post(page, path, fields) {
+	const { text } = await get(page);
+	const token = text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	return ask(web, path, { ...form({ ...fields, token }), headers: { ...form({}).headers, Cookie: cookie } });
+}
+
+async function finds() {
+	let { text } = await get('/tasks');
+	is(ids(text).length, 100, 'the newest tasks are a page');
+	unlike(text, /<script>alert/, 'what is stored is text');
+	const next = text.match(/href="(\/tasks\?[^"]*after=[^"]*)"/)[1].replaceAll('&#38;', '&').replaceAll('&amp;', '&');
+	const second = ids((await get(next)).text);
+	is(second.length, 100, 'the next page goes on');
+	is(second.filter(id => ids(text).includes(id)).length, 0, 'with other tasks');
+	is(ids((await get('/tasks?queue=shop/*&state=failed&error=no+route')).text).length, 5, 'a form finds by queue, state and error');
+	is(ids((await get('/tasks?name=part+*')).text).length, 3, 'by name');
+	is(ids((await get(`/tasks?filter=${encode('{"state": ["running"], "worker": "eu/host-1"}')}`)).text).length, 1, 'a text finds by what it says');
+	like((await get(`/tasks?filter=${encode('{"foo": 1}')}`)).text, /must not have the key.*foo.*A filter has keys of these/s, 'a wrong one is explained');
+	like((await get('/tasks?filter=%7B')).text, /invalid input syntax for type json/, 'also one that is no JSON');
+	like((await get('/tasks?queue=none/*')).text, /No task that you may see/, 'and where there is none, what to do');
+	like((await get("/tasks?after='")).text, /role=alert/, 'a page that is none is an error');
+}
+
+async function tasks() {
+	const failed = idOf("state = 'failed' AND task_queue_id = 'shop/mail'");
+	let { text } = await get(`/task?id=${failed}`);
+	like(text, /rerun_task.*is-failed.*no route to.*Payload.*Runs.*eu\/host-1/s, 'a task has its state, what to do, its error, payload and runs');
+	unlike(text, /<script>alert/, 'all of it text');
+	like((await get(`/task?id=${idOf("state = 'running'")}`)).text, /public\/&lt;script/, 'artifacts, too');
+	text = (await get(`/task?id=${idOf("name = 'all'")}`)).text;
+	like(text, /is-unscheduled.*Depends on(?=.*>part 1<)(?=.*>part 2<)(?=.*>part 3<)/s, 'what it depends on');
+	like((await get(`/task?id=${idOf("name = 'part 1'")}`)).text, /What depends on it.*>all</s, 'and what depends on it');
+	is((await get('/task?id=AAAAAAAAQAaAAAAAAAAAAw')).status, 404, 'another is not there');
+	like((await get("/task?id='")).text, /invalid/, 'an id that is none is an error');
+	let done = await post(`/task?id=${failed}`, '/do', { call: 'rerun_task', task: failed, back: `/task?id=${failed}` });
+	is(`${done.status} ${sql(`SELECT state FROM tq.task_overview WHERE task_id = '${failed}'`)}`, '303 pending', 'it is rerun');
+	done = await post(`/task?id=${failed}`, '/do', { call: 'cancel_task', task: failed, back: `/task?id=${failed}` });
+	is(sql(`SELECT reason FROM tq.task_overview WHERE task_id = '${failed}'`), 'canceled', 'and canceled');
+}
+
+async function groups() {
+	like((await get('/groups')).text, new RegExp(`/group\\?id=${group}`), 'groups are found');
+	const { text } = await get(`/group?id=${group}`);
+	like(text, /Tasks.*4.*Gantt chart.*Critical path.*part \d.*>all</s, 'a group has its progress, its critical path and tasks');
+	const gantt = await get(`/gantt?id=${group}`);
+	like(`${gantt.headers['content-type']} ${gantt.text}`, /^image\/svg\+xml.*<svg/s, 'its chart is a picture');
+	like(gantt.headers['content-security-policy'], /^default-src 'none'; style-src 'unsafe-inline'.*sandbox/, 'that may run nothing');
+	const report = await get(`/report?id=${group}`);
+	like(`${report.headers['content-security-policy']} ${report.text}`, /sandbox.*<html/is, 'so is its report');
+	is((await get('/group?id=AAAAAAAAQAaAAAAAAAAAAw')).status, 404, 'another group is not there');
+	is((await get('/gantt?id=AAAAAAAAQAaAAAAAAAAAAw')).status, 404, 'nor its picture');
+	let done = await post(`/group?id=${group}`, '/do', { call: 'cancel_task_group', group, back: '/groups' });
+	like(done.text, /is not sealed.*Call tq.seal_task_group/s, 'an error has its hint');
+	await post(`/group?id=${group}`, '/do', { call: 'seal_task_group', group, back: '/groups' });
+	done = await post(`/group?id=${group}`, '/do', { call: 'cancel_task_group', group, back: `/group?id=${group}` });
+	is(done.status, 303, 'it is canceled') || console.log(`# ${done.text}`);
+	is(sql(`SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/build' AND reason = 'canceled'`), '4', 'with its tasks');
+}
+
+async function failures() {
+	const { text } = await get('/failures');
+	like(text, /no route to &lt;address&gt;.*failed/s, 'failures are groups');
+	unlike(text, /<script>alert/, 'of text');
+	like((await get('/failures?queue=team/*')).text, /Nothing has failed/, 'of a queue');
+	like((await get('/failures?new=1')).text, /no route to/, 'or new ones');
+	const dead = idOf("name = 'dead'");
+	like((await get('/dead-letters')).text, new RegExp(`${dead}.*dead &lt;script.*Redrive`, 's'), 'dead letters are a page');
+	await post('/dead-letters', '/do', { call: 'redrive', task: dead, back: '/dead-letters' });
+	is(sql(`SELECT state FROM tq.task_overview WHERE task_id = '${dead}'`), 'pending', 'one is redriven');
+	like((await get('/dead-letters')).text, /There are no dead letters/, 'and is one no more');
+}
+
+// A role of one team sees what is its own.
+async function rights() {
+	const own = cookie;
+	const running = idOf("state = 'running'");
+	cookie = cookieOf(await login(web, 'team'));
+	for (const path of ['/tasks', '/groups', '/failures', '/dead-letters'])
+		unlike((await get(path)).text, /shop\/(?:mail|build|dead)|part 1|no route/, `a team sees nothing of others at ${path}`);
+	is(ids((await get('/tasks')).text).length, 3, 'but its own tasks');
+	is((await get(`/task?id=${running}`)).status, 404, 'a task of others is not there');
+	unlike((await get(`/group?id=${group}`)).text, /part 1/, 'nor are those of a group');
+	like((await post('/tasks', '/do', { call: 'cancel_task', task: running, back: '/tasks' })).text, /not done/i, 'and not canceled');
+	cookie = own;
+}
+
+async function barriers() {
+	for (const colorScheme of ['light', 'dark']) {
+		const page = await open(web, { role: 'op', colorScheme });
+		for (const path of ['/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters']) {
+			await page.goto(`${web.url}${path}`);
+			is(await violations(page), '', `no barrier at ${path}, ${colorScheme}`);
+		}
+		is(page.problems.join('\n'), '', 'the browser has nothing to say');
+		ok(page.requests.every(url => url.startsWith(web.url) || url.startsWith('data:')), 'no request leaves the host');
+		await page.context().close();
+	}
+}
+
+await run(async () => {
+	fill();
+	web = await startWeb();
+	cookie = cookieOf(await login(web, 'op'));
+	await finds();
+	await tasks();
+	await rights();
+	await groups();
+	await failures();
+	await barriers();
+	await web.stop();
+});
