@@ -246,6 +246,14 @@ adopt(void)
 	}
 }
 
+/* Returns whether what this process has seen says nothing of what comes now. */
+static bool
+is_first_look(Oid extension, TimestampTz now)
+{
+	return seen.queues == NULL || seen.extension != extension ||
+		   now < seen.at || now > tq_clock_add_ms(seen.at, GAP_MS);
+}
+
 /*
  * Makes ready for another look; returns whether it is the first one of a
  * process, or comes too late, so that it is only a beginning.
@@ -254,8 +262,7 @@ static bool
 begin_look(Oid extension)
 {
 	TimestampTz now = tq_clock_real_now();
-	bool is_first = seen.queues == NULL || seen.extension != extension ||
-					now < seen.at || now > tq_clock_add_ms(seen.at, GAP_MS);
+	bool is_first = is_first_look(extension, now);
 
 	if (is_first)
 		forget_all(extension);
@@ -359,9 +366,10 @@ put_changes(ReturnSetInfo *rsinfo, const Seen *queue, bool is_exact)
 }
 
 /*
- * history_changes() -> a row for each queue whose counters have changed since
- * the last call of this process whose transaction has committed.  The
- * transaction gets an id then: its caller writes the rows.
+ * history_changes(only_begin bool) -> a row for each queue whose counters have
+ * changed since the last call of this process whose transaction has committed.
+ * The transaction gets an id then: its caller writes the rows.  With only_begin
+ * a process that has seen the counters does nothing.
  */
 Datum
 tq_history_changes(PG_FUNCTION_ARGS)
@@ -374,6 +382,12 @@ tq_history_changes(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	if (PG_GETARG_BOOL(0) &&
+		!is_first_look(tq_locked_table, tq_clock_real_now()))
+	{
+		tq_call_end();
+		return (Datum) 0;
+	}
 	tq_counts_settle();
 	is_first = begin_look(tq_locked_table);
 	is_exact = tq_counts_read_queues(tq_locked_table, tq_count_identity(),

@@ -219,7 +219,13 @@ tq_messages_0_2(PG_FUNCTION_ARGS)
 	tq_call_begin(true);
 	require_read(filter.exchange);
 	if (after < 0)
-		after = Max(after + tq_tick_last_id(), 0);
+	{
+		TqTick last;
+
+		/* Not the id that a promotion leaves out ids for. */
+		tq_tick_last(&last);
+		after = Max(after + last.last_id, 0);
+	}
 	filter.pattern = tq_topic_compile(pattern);
 	(void) tq_subscribe_read(after, max, PG_INT64_MAX, &filter, 1, put_message,
 							 fcinfo->resultinfo, &upto);

@@ -236,7 +236,9 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
  * Returns the number of a group that the caller may seal, and so name; its row
  * is inserted if it has none, under the lock of a seal.  Nothing is locked if it
  * has one: a transaction that names the group and then seals it would wait for
- * another one that has locked it shared, and waits for the row.
+ * another one that has locked it shared, and waits for the row.  One that joins
+ * the group and prolongs it does wait for a row that is named: the server ends
+ * the seal then (40P01), as it may with any transaction of several calls.
  */
 int64
 tq_group_to_name(const TqSlug *slug)

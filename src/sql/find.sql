@@ -536,7 +536,7 @@ COMMENT ON TYPE tq_internal.failure_group IS 'tasks that failed for one reason w
 -- Each rule leaves what the rules before it have replaced.
 CREATE FUNCTION tq_internal.error_shape(error jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	shape text := left(coalesce(error ->> 'message', error #>> '{}'), 1000);
+	shape text := left(coalesce(error ->> 'message', error #>> '{}'), 500);
 	rule text[];
 BEGIN
 	IF jsonb_typeof(error) = 'object' AND NOT error ? 'message' THEN
@@ -616,7 +616,14 @@ BEGIN
 		chunk := tq_internal.find_chunk(f, l.list, before, size, due);
 		before := chunk.next;
 		due := until;
-		groups := groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids) AS g);
+		-- An error may take some milliseconds.
+		FOR n IN 1 .. coalesce(cardinality(chunk.ids), 0) BY 32 LOOP
+			groups := groups || ARRAY(SELECT g FROM tq_internal.failures(chunk.ids[n:n + 31]) AS g);
+			IF n + 32 <= cardinality(chunk.ids) AND tq_internal.clock_now() >= until THEN
+				before := chunk.ids[n + 31];
+				EXIT;
+			END IF;
+		END LOOP;
 		IF cardinality(groups) > 3000 THEN
 			groups := tq_internal.fold_failures(groups, 1000);
 		END IF;

@@ -8,11 +8,11 @@
 -- calls itself.  A step that nothing happened in writes nothing.
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq_internal.history_changes() RETURNS TABLE (queue int,
+CREATE FUNCTION tq_internal.history_changes(only_begin bool DEFAULT false) RETURNS TABLE (queue int,
 	created int, claimed int, retried int, completed int, failed int, exception int, expired_claims int,
 	blocked int, delayed int, pending int, running int, waited bytea, ran bytea)
 	AS 'MODULE_PATHNAME', 'tq_history_changes' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.history_changes() IS 'what the counters of queues have gained since this process called it last; the first call of a process has no rows';
+COMMENT ON FUNCTION tq_internal.history_changes(bool) IS 'what the counters of queues have gained since this process called it last; the first call of a process has no rows; only_begin: nothing else is done';
 
 CREATE FUNCTION tq_internal.exact_gauges(queue int) RETURNS int[]
 	AS 'MODULE_PATHNAME', 'tq_exact_gauges' LANGUAGE C VOLATILE STRICT;
@@ -96,7 +96,9 @@ DECLARE
 	written bigint := 0;
 	size int;
 BEGIN
-	IF is_kept AND NOT tq_internal.history_is_written(ended - interval '10 s') THEN
+	IF is_kept AND tq_internal.history_is_written(ended - interval '10 s') THEN
+		PERFORM tq_internal.history_changes(only_begin => true);
+	ELSIF is_kept THEN
 		INSERT INTO tq_internal.queue_history SELECT 10, ended - interval '10 s', c.* FROM tq_internal.history_changes() c ON CONFLICT DO NOTHING;
 		GET DIAGNOSTICS written = ROW_COUNT;
 	END IF;
