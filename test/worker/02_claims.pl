@@ -215,7 +215,7 @@ is(end_of($w, 'TERM'), 0, '... and its worker ends');
 
 # Its command vanishes, so that it pauses between claims.
 $w = begin('-q', 't/missed', command('vanishes', ''));
-sub main_is { my ($regex) = @_; return wait_for { ; kill USR1 => $w->{pid}; sleep 0.05; (slurp($w->{err}) =~ /.*main connection: ([^;]*)/s)[0] =~ $regex } "a main connection that is $regex"; }
+sub main_is { my ($regex) = @_; return wait_for { ; kill USR1 => $w->{pid}; sleep 0.05; ((slurp($w->{err}) =~ /.*main connection: ([^;]*)/s)[0] // '') =~ $regex } "a main connection that is $regex"; }
 said($w, qr/works on/);
 unlink file('vanishes');
 $id = task('t/missed', '{}');
