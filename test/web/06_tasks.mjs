@@ -95,6 +95,19 @@ async function failures() {
 	like((await get('/dead-letters')).text, /There are no dead letters/, 'and is one no more');
 }
 
+async function create() {
+	let answer = await post('/create', '/create', { queue: 'shop/new', payload: '{"a": 1}', name: evil, priority: 'high', delay: '1 hour', tags: '{"k": "v"}' });
+	like(answer.headers.location ?? answer.text, /^\/task\?id=[\w-]{22}$/, 'a task is created, and shown');
+	const id = (answer.headers.location ?? '').split('=')[1];
+	is(sql(`SELECT tq.task('${id}') ->> 'priority', tq.task('${id}') -> 'payload' ->> 'a'`), 'high|1', 'as the form says');
+	const from = await get(`/create?from=${id}`);
+	like(from.text, /value="shop\/new".*value="high".*&lt;script/s, 'another can be made from it');
+	unlike(from.text, /<script>alert/, 'and what it has is text');
+	answer = await post('/create', '/create', { queue: 'shop/new', payload: '{', name: 'kept' });
+	is(answer.status, 409, 'what the database refuses is not created');
+	like(answer.text, /SQLSTATE.*value="shop\/new".*value="kept"/s, 'its error is shown, and the fields are kept');
+}
+
 // A role of one team sees what is its own.
 async function rights() {
 	const own = cookie;
@@ -105,6 +118,7 @@ async function rights() {
 	is(ids((await get('/tasks')).text).length, 3, 'but its own tasks');
 	is((await get(`/task?id=${running}`)).status, 404, 'a task of others is not there');
 	unlike((await get(`/group?id=${group}`)).text, /part 1/, 'nor are those of a group');
+	is((await post('/create', '/create', { queue: 'shop/mail' })).status, 409, 'none is created where it may not');
 	like((await post('/tasks', '/do', { call: 'cancel_task', task: running, back: '/tasks' })).text, /not done/i, 'and not canceled');
 	cookie = own;
 }
@@ -112,7 +126,7 @@ async function rights() {
 async function barriers() {
 	for (const colorScheme of ['light', 'dark']) {
 		const page = await open(web, { role: 'op', colorScheme });
-		for (const path of ['/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters']) {
+		for (const path of ['/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters', '/create']) {
 			await page.goto(`${web.url}${path}`);
 			is(await violations(page), '', `no barrier at ${path}, ${colorScheme}`);
 		}
@@ -128,6 +142,7 @@ await run(async () => {
 	cookie = cookieOf(await login(web, 'op'));
 	await finds();
 	await tasks();
+	await create();
 	await rights();
 	await groups();
 	await failures();

@@ -221,6 +221,13 @@ show_buttons(Page *page, const char *id, const char *state)
 	if (strcmp(state, "pending") == 0 || strcmp(state, "delayed") == 0)
 		html_action(page, "Highest priority", "change_task_priority", "task",
 					id, "priority", "highest", NULL);
+	if (action_is_possible())
+	{
+		char *url = url_of("/create", "from", id, NULL);
+
+		html(page, "<a class=button href=\"%s\">New one like it</a>", url);
+		free(url);
+	}
 	if (strcmp(state, "delayed") == 0)
 		html_action(page, "Now", "reschedule_task", "task", id, "at", "now",
 					NULL);

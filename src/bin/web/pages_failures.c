@@ -30,9 +30,10 @@ static const Column failure_columns[] =
 	  .kind = COLUMN_ID,
 	  .link = "/task?id={task_id}"},
 	 {.name = "find",
-	  .title = "All of the queue",
+	  .title = "Tasks like it",
 	  .kind = COLUMN_TEXT,
-	  .link = "/tasks?queue={queue}&state={state}"},
+	  .link = "/tasks?queue={queue}&state={state}&error={search}"},
+	 {.name = "search", .kind = COLUMN_NONE},
 	 {.name = "queue", .kind = COLUMN_NONE},
 	 {.name = "state", .kind = COLUMN_NONE},
 	 {.name = "page", .kind = COLUMN_NONE},
@@ -59,6 +60,7 @@ put_more(Page *page, const PGresult *rows)
 	free(url);
 }
 
+/* Of a shape the longest part without a placeholder is looked for. */
 static const Table failure_table = {
 	.id = "failures",
 	.caption = "Failures",
@@ -68,7 +70,9 @@ static const Table failure_table = {
 		" END) END AS error, f.reason, f.tasks, f.first_failed,"
 		" f.last_failed, array_to_string(f.task_queue_ids, ', ') AS queues,"
 		" f.task_id, CASE WHEN cardinality(f.task_queue_ids) = 1 THEN 'find'"
-		" END AS find, f.task_queue_ids[1] AS queue, CASE WHEN f.reason ="
+		" END AS find, coalesce((SELECT btrim(p) FROM"
+		" regexp_split_to_table(f.error, '<[a-z]+>|[.]{3}') AS p ORDER BY"
+		" length(p) DESC LIMIT 1), '') AS search, f.task_queue_ids[1] AS queue, CASE WHEN f.reason ="
 		" 'failed' THEN 'failed' ELSE 'exception' END AS state, f.page"
 		" FROM tq.failure_groups(jsonb_strip_nulls(jsonb_build_object("
 		"'queue', nullif($1, ''))), nullif($2, ''), budget => '1 s') AS f"

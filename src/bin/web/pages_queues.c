@@ -302,25 +302,23 @@ static const Column failure_columns[] =
 	{{.name = "error", .title = "Error", .kind = COLUMN_TEXT},
 	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
 	 {.name = "tasks", .title = "Tasks", .kind = COLUMN_COUNT},
-	 {.name = "last", .title = "Last", .kind = COLUMN_TIME},
-	 {.name = "example",
+	 {.name = "last_failed", .title = "Last", .kind = COLUMN_TIME},
+	 {.name = "task_id",
 	  .title = "Latest task",
 	  .kind = COLUMN_ID,
-	  .link = "/task?id={example}"},
+	  .link = "/task?id={task_id}"},
 	 {.name = NULL}};
 
 static const Table failure_table = {
 	.id = "failures",
 	.caption = "Failures",
-	.sql = "SELECT coalesce(f.error ->> 'message', f.error #>> '{}', '(no"
-		   " error)') AS error, f.reason, count(*) AS tasks, max(f.resolved)"
-		   " AS last, (array_agg(f.task_id ORDER BY f.resolved DESC))[1] AS"
-		   " example FROM (SELECT * FROM tq.failure_overview WHERE"
-		   " task_queue_id = $1 ORDER BY resolved DESC LIMIT 1000) AS f"
-		   " GROUP BY 1, 2",
+	.sql = "SELECT coalesce(error, '(no error)') AS error, reason, tasks,"
+		   " last_failed, task_id FROM tq.failure_groups("
+		   "jsonb_build_object('queue', $1::text), max => 10)"
+		   " WHERE task_id IS NOT NULL",
 	.columns = failure_columns,
 	.sort = "-tasks",
-	.limit = 10,
+	.limit = 11,
 	.plain = true,
 	.empty = "Nothing has failed",
 };
@@ -439,6 +437,7 @@ static void
 show_queue(Page *page, const char *name, const PGresult *row)
 {
 	const char *values[] = {name};
+	char *all;
 
 	show_buttons(page, name, row);
 	region_begin(page, "numbers");
@@ -448,6 +447,9 @@ show_queue(Page *page, const char *name, const PGresult *row)
 	region_begin(page, "failed");
 	table_show(page, &failure_table, 1, values);
 	region_end(page);
+	all = url_of("/failures", "queue", name, NULL);
+	html(page, "<p><a href=\"%s\">All failures of the queue</a></p>", all);
+	free(all);
 	html(page, "<h2>Workers</h2>");
 	region_begin(page, "at-work");
 	table_show(page, &worker_table, 1, values);

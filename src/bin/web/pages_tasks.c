@@ -30,7 +30,7 @@ static const char *const states[] = {"unscheduled", "delayed",   "pending",
 									 "exception"};
 
 /* Returns the filter that the URL says, or NULL after an error. */
-char *
+static char *
 filter_of(Page *page)
 {
 	const char *values[FIELDS + 1];
@@ -175,6 +175,9 @@ page_tasks(Page *page)
 
 	page_title(page, "Tasks");
 	put_fields(page);
+	if (action_is_possible())
+		html(page,
+			 "<p class=buttons><a class=button href=/create>New task</a></p>");
 	put_text(page, filter);
 	if (filter == NULL)
 	{

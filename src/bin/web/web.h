@@ -23,7 +23,7 @@
 
 #define ROLE_LENGTH 64   /* with its NUL, as NAMEDATALEN */
 #define TOKEN_LENGTH 65  /* with its NUL: 32 random bytes in hexadecimal */
-#define PARAMETERS_MAX 8 /* of a statement */
+#define PARAMETERS_MAX 9 /* of a statement */
 #define TOKEN_MARK '\1'  /* where a form has the token of the session */
 
 typedef struct Page Page;
@@ -387,12 +387,16 @@ extern void page_queue(Page *page);
 
 /* ---- pages_tasks.c: tasks that a filter finds ---- */
 
-extern char *filter_of(Page *page);
 extern void page_tasks(Page *page);
 
 /* ---- page_task.c: one of them ---- */
 
 extern void page_task(Page *page);
+
+/* ---- page_create.c: a new one ---- */
+
+extern void page_create(Page *page);
+extern void act_create(Page *page);
 
 /* ---- pages_groups.c: groups, with their pictures ---- */
 
