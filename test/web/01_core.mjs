@@ -124,7 +124,7 @@ async function browse(web) {
 	is(await page.locator('thead >> text=Delayed').count(), 0, 'columns can be hidden');
 	await page.click('text=shop/mail');
 	is(await page.textContent('h1'), 'shop/mail', 'a queue is a link');
-	like(await page.textContent('#failures'), /<script>alert\(1\)<\/script>/, 'a script that is stored is text');
+	like(await page.textContent('#failures'), /<script>alert\((?:1|<number>)\)<\/script>/, 'a script that is stored is text');
 	await page.click('text=Log out');
 	is(page.url(), `${web.url}/login`, 'a logout ends the session');
 	await page.goBack();
