@@ -78,7 +78,7 @@ static const Column run_columns[] = {
 static const Table run_table = {
 	.id = "runs",
 	.caption = "Runs",
-	.sql = "SELECT run_id::text AS run, state, reason_created,"
+	.sql = "SELECT run_id AS run, state, reason_created,"
 		   " reason_resolved, worker_group || '/' || worker_id AS worker,"
 		   " scheduled, started - greatest(scheduled, visible_at) AS waited,"
 		   " coalesce(resolved, now()) - started AS ran, resolved,"
@@ -183,6 +183,8 @@ show_why(Page *page, const char *const *values)
 	PGresult *why = database_query(page, "SELECT * FROM tq.why($1)", 1,
 								   values);
 
+	if (why == NULL)
+		html_error(page);
 	for (int i = 0; why != NULL && i < PQntuples(why); i++)
 	{
 		const char *reason = row_get(why, i, "reason");

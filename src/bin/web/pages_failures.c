@@ -79,6 +79,7 @@ static const Table failure_table = {
 		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
 		" now() - $3::interval",
 	.columns = failure_columns,
+	.fixed = true,
 	.empty = "Nothing has failed",
 	.foot = put_more,
 };

@@ -159,6 +159,7 @@ static const Table task_table = {
 	.sql = "SELECT *, $1 AS filter FROM tq.find_tasks($1::jsonb, $2, 100)",
 	.columns = task_columns,
 	.pick = true,
+	.fixed = true,
 	.empty = "No task that you may see is like that",
 	.empty_hint = "Leave a field out, or use * in a name or a queue for any "
 				  "characters. What has expired is gone.",

@@ -104,7 +104,8 @@ view_begin(View *view, const Page *page, const Table *table)
 	view->show_name = format_text("%s.show", table->id);
 	view->is_chosen = !table->plain &&
 					  page_query(page, view->show_name) != NULL;
-	sort = table->plain ? NULL : page_query(page, view->sort_name);
+	sort = table->plain || table->fixed ? NULL
+										: page_query(page, view->sort_name);
 	if (sort == NULL || column_of(table, sort + (*sort == '-')) == NULL)
 		sort = table->sort;
 	view->sort = sort == NULL ? NULL : column_of(table, sort + (*sort == '-'));
@@ -305,8 +306,8 @@ put_head(Page *page, const View *view, const Column *column)
 	if (column->hint != NULL)
 		html(page, " title=\"%s\"", column->hint);
 	html(page, ">");
-	if (view->table->plain || column->kind == COLUMN_SPARK ||
-		column->kind == COLUMN_JSON)
+	if (view->table->plain || view->table->fixed ||
+		column->kind == COLUMN_SPARK || column->kind == COLUMN_JSON)
 	{
 		html(page, "%s</th>", column->title);
 		return;

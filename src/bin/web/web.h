@@ -283,6 +283,7 @@ typedef struct Table
 	int limit;
 	bool pick;  /* each row has a box with its first column */
 	bool plain; /* neither sortable nor are columns hidden */
+	bool fixed; /* in the order of the statement */
 	const char *empty;
 	const char *empty_hint;
 	void (*buttons)(Page *page, const PGresult *rows, int row); /* or NULL */
