@@ -543,14 +543,14 @@ BEGIN
 		shape := left((SELECT coalesce(string_agg(e.key || ': ' || e.value, ', '), '') FROM jsonb_each_text(error) AS e), 1000);
 	END IF;
 	FOREACH rule SLICE 1 IN ARRAY ARRAY[
-		['"[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)''[^'']*''(?!\w)', '<text>'],
+		['"[^"]*"|`[^`]*`|\u201C[^\u201D]*\u201D|\u00AB[^\u00BB]*\u00BB|(?<!\w)''[^'']*''(?!\w)', '<text>'],
 		['\m[A-Za-z][A-Za-z0-9+.-]*://[^][\s<>"''`(){},;]+|[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+', '<address>'],
 		['(?<![\w.])(?:[A-Za-z]:\\|\\\\)[^][\s<>"''`(){},;:*?|]+|(?<![\w./~<>])(?:~|\.{1,2})?(?:/[\w.@+%=~-]+)+/?', '<path>'],
 		['\m\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|UTC|[+-]\d\d:?(?:\d\d)?))?(?!\w)|\m\d\d:\d\d:\d\d(?:[.,]\d+)?\M', '<time>'],
 		['\m[[:xdigit:]]{8}-(?:[[:xdigit:]]{4}-){3}[[:xdigit:]]{12}\M|(?<![\w-])[\w-]{8}[Q-T][\w-][CGKOSWaeimquy26-][\w-]{10}[AQgw](?![\w-])', '<id>'],	-- slugid
 		['(?<![\w:.])(?:(?:[[:xdigit:]]{1,4})?:(?:[[:xdigit:]]{0,4}:){1,6}(?:\d{1,3}(?:\.\d{1,3}){3}|[[:xdigit:]]{1,4})|[[:xdigit:]]{1,4}(?::[[:xdigit:]]{1,4}){0,6}::)(?:%\w+)?(?![\w:])|\m\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\M', '<address>'],
 		['(?<![A-Za-z0-9])(?:0x[[:xdigit:]]+|(?=[[:xdigit:]]*\d)(?=[[:xdigit:]]*[A-Fa-f])[[:xdigit:]]{7,}|(?=(?:[A-Za-z]*\d){4})(?=\d*[A-Za-z])[A-Za-z0-9]{16,})(?![A-Za-z0-9])', '<id>'],
-		['(?:(?<![\w<>.])[+-])?(?<![A-Za-z\d.])\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?: ?(?:[numkµ]?s|min|h|d|[kKMGTP]i?B|B|%)(?!\w))?', '<number>'],
+		['(?:(?<![\w<>.])[+-])?(?<![A-Za-z\d.])\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?: ?(?:[numk\u00B5]?s|min|h|d|[kKMGTP]i?B|B|%)(?!\w))?', '<number>'],
 		['(<(?:text|address|path|time|id|number)>)(?:[\s,;]+\1)+', '\1 ...']
 	] LOOP
 		shape := regexp_replace(shape, rule[1], rule[2], 'g');
