@@ -92,21 +92,28 @@ static const Table run_table = {
 };
 
 static const Column artifact_columns[] =
-	{{.name = "name", .title = "Artifact", .kind = COLUMN_TEXT},
+	{{.name = "name",
+	  .title = "Artifact",
+	  .kind = COLUMN_TEXT,
+	  .link = "/artifact?id={task_id}&run={run_id}&name={name}"},
+	 {.name = "run_id", .title = "Run", .kind = COLUMN_COUNT},
 	 {.name = "storage_type", .title = "Storage", .kind = COLUMN_TEXT},
 	 {.name = "content_type", .title = "Type", .kind = COLUMN_TEXT},
 	 {.name = "content_length", .title = "Bytes", .kind = COLUMN_COUNT},
 	 {.name = "expires", .title = "Expires", .kind = COLUMN_TIME},
+	 {.name = "task_id", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
 static const Table artifact_table = {
 	.id = "artifacts",
-	.caption = "Artifacts of the latest run",
-	.sql = "SELECT * FROM tq.list_latest_artifacts($1, max => 100)",
+	.caption = "Artifacts",
+	.sql = "SELECT a.*, r.task_id FROM tq.run_overview AS r CROSS JOIN LATERAL"
+		   " tq.list_artifacts(r.task_id, r.run_id, max => 100) AS a WHERE"
+		   " r.task_id = $1",
 	.columns = artifact_columns,
-	.sort = "name",
+	.sort = "-run_id",
 	.limit = 100,
-	.empty = "The latest run has left no artifact",
+	.empty = "Its runs have left no artifact",
 };
 
 static const Column link_columns[] =
@@ -245,6 +252,27 @@ show_json(Page *page, const char *title, const char *text)
 	html_json(page, text);
 }
 
+/* The end of the log of the latest run, if it has one. */
+static void
+show_log(Page *page, const char *const *values)
+{
+	PGresult *log = database_query(
+		page,
+		"SELECT right(a.content, 20000) AS text, length(a.content) > 20000 AS"
+		" cut FROM (SELECT tq.get_latest_artifact(l.task_id, l.name) ->>"
+		" 'content' AS content FROM (SELECT $1::tq.slugid AS task_id, name"
+		" FROM tq.list_latest_artifacts($1, max => 1000) WHERE name = 'log'"
+		" AND storage_type = 'inline') AS l) AS a WHERE a.content IS NOT NULL",
+		1, values);
+
+	if (log != NULL && PQntuples(log) == 1)
+		show_json(page,
+				  *row_get(log, 0, "cut") == 't' ? "The end of its log"
+												 : "Log",
+				  row_get(log, 0, "text"));
+	PQclear(log);
+}
+
 static void
 show_task(Page *page, const char *const *values, const PGresult *row)
 {
@@ -257,6 +285,9 @@ show_task(Page *page, const char *const *values, const PGresult *row)
 	region_end(page);
 	show_json(page, "Payload", row_get(row, 0, "payload_text"));
 	show_part(page, "all-runs", "Runs", &run_table, values);
+	region_begin(page, "log");
+	show_log(page, values);
+	region_end(page);
 	show_part(page, "left", "Artifacts", &artifact_table, values);
 	show_part(page, "before", "Depends on", &required_table, values);
 	show_part(page, "after", "What depends on it", &dependent_table, values);
@@ -288,5 +319,50 @@ page_task(Page *page)
 		page_title(page, "%s", name == NULL ? values[0] : name);
 		show_task(page, values, row);
 	}
+	PQclear(row);
+}
+
+/* ---- an artifact ---- */
+
+/* A URL is followed only if it leads to a page of the web. */
+static void
+show_artifact(Page *page, const PGresult *row)
+{
+	const char *url = row_get(row, 0, "url");
+	const char *content = row_get(row, 0, "content");
+
+	if (url != NULL &&
+		(strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0))
+		html(page, "<p><a href=\"%s\" rel=\"noreferrer noopener\">%s</a></p>",
+			 url, url);
+	else if (url != NULL)
+		html(page, "<p class=mono>%s</p>", url);
+	if (content != NULL)
+		html_json(page, content);
+	else if (url == NULL)
+		html_json(page, row_get(row, 0, "all"));
+}
+
+/* /artifact?id=...&run=0&name=log */
+void
+page_artifact(Page *page)
+{
+	const char *values[] = {page_query(page, "id"), page_query(page, "run"),
+							page_query(page, "name")};
+	PGresult *row = database_query(
+		page,
+		"SELECT a ->> 'url' AS url, left(a ->> 'content', 1000000) AS content,"
+		" jsonb_pretty(a) AS all FROM tq.get_artifact($1, $2::int, $3) AS a",
+		3, values);
+
+	page_title(page, "%s", values[2] == NULL ? "Artifact" : values[2]);
+	if (row == NULL)
+	{
+		if (strcmp(page->state, "TQ404") == 0)
+			page->status = MHD_HTTP_NOT_FOUND;
+		html_error(page);
+	}
+	else
+		show_artifact(page, row);
 	PQclear(row);
 }

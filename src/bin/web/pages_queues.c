@@ -361,11 +361,20 @@ show_bulk_button(Page *page, const char *label, const char *action,
 	buffer_free(&filter);
 }
 
+/* Returns whether it is known to be so. */
+static bool
+is_true(const PGresult *row, const char *name)
+{
+	const char *value = row_get(row, 0, name);
+
+	return value != NULL && *value == 't';
+}
+
 /* What can be done with a queue. */
 static void
 show_buttons(Page *page, const char *name, const PGresult *row)
 {
-	bool paused = strcmp(row_get(row, 0, "paused"), "t") == 0;
+	bool paused = is_true(row, "paused");
 
 	html(page, "<div class=buttons>");
 	html_action(page, paused ? "Resume" : "Pause",
@@ -384,11 +393,11 @@ show_numbers(Page *page, const char *name, const PGresult *row)
 	char *sql;
 	PGresult *more;
 
-	if (strcmp(row_get(row, 0, "paused"), "t") == 0)
+	if (is_true(row, "paused"))
 		html_notice(page, "warning",
 					"The queue is paused: nothing is handed "
 					"out until it is resumed.");
-	if (strcmp(row_get(row, 0, "unattended"), "t") == 0)
+	if (is_true(row, "unattended"))
 		html_notice(page, "warning",
 					"Runs are pending, but no worker has asked "
 					"for work for a minute.");

@@ -23,6 +23,7 @@ const Route routes[] = {
 	{.path = "/queue", .parent = "/queues", .show = page_queue},
 	{.path = "/tasks", .title = "Tasks", .show = page_tasks},
 	{.path = "/task", .parent = "/tasks", .show = page_task},
+	{.path = "/artifact", .parent = "/tasks", .show = page_artifact},
 	{.path = "/create",
 	 .parent = "/tasks",
 	 .show = page_create,

@@ -393,6 +393,7 @@ extern void page_tasks(Page *page);
 /* ---- page_task.c: one of them ---- */
 
 extern void page_task(Page *page);
+extern void page_artifact(Page *page);
 
 /* ---- page_create.c: a new one ---- */
 
