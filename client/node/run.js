@@ -4,6 +4,16 @@ import { intervalOf, query } from './query.js'
 
 const STACK = 4000              // characters of a stack that are kept
 
+/** A value as text, also one that cannot be made one. */
+export const textOf = (value) => {
+  try { return `${value}` } catch { return Object.prototype.toString.call(value) }
+}
+
+const numberOf = (value) => {
+  if (value === null || Number.isFinite(Number(value))) return value
+  throw new TypeError(`progress is in numbers, and not ${textOf(value)}`)
+}
+
 // Without what no text of the server has.
 const clean = (text) => text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\ufffd')
 
@@ -18,7 +28,7 @@ class Context {
   get status () { return this.#run.status }
   get credentials () { return this.#run.credentials }
   get signal () { return this.#run.signal }
-  progress (done, total = null, message = null) { this.#run.show({ done, total, message }) }
+  progress (done, total = null, message = null) { this.#run.show({ done: numberOf(done), total: numberOf(total), message: message === null ? null : textOf(message) }) }
   result (value) { this.#run.result = value }
   complete (client, result) { return this.#run.complete(client, result) }
 }
@@ -98,8 +108,8 @@ export class Run {
     if (this.lost === 'worker-shutdown') return this.#json({ reason: this.lost })
     const { name, code, stack } = error ?? {}
     const { reason = 'failed', retryDelay, retriesLeft, details } = error instanceof Outcome ? error : {}
-    const kept = error instanceof Outcome ? details : { name, code, stack: stack && clean(`${stack}`.slice(0, STACK)) }
-    const message = error instanceof Outcome || !(error instanceof Error) ? `${error?.message ?? error}` : `${error}`
+    const kept = error instanceof Outcome ? details : { name, code, stack: stack && clean(textOf(stack).slice(0, STACK)) }
+    const message = error instanceof Outcome || !(error instanceof Error) ? textOf(error?.message ?? error) : textOf(error)
     try {
       return this.#json({ reason: reason === 'defer' ? 'failed' : reason, errorMessage: clean(message), error: kept, retryDelay: intervalOf(retryDelay), retriesLeft })
     } catch (fault) {

@@ -8,8 +8,12 @@ import { hostname } from 'node:os'
 import { Connection, Lost } from './connection.js'
 import { Outcome } from './errors.js'
 import { intervalOf, timeOf } from './query.js'
-import { Run } from './run.js'
+import { Run, textOf } from './run.js'
 import { inSpan, isTraced } from './trace.js'
+
+const parsed = (json) => {
+  try { return JSON.parse(json) } catch { return null }
+}
 
 const WAIT = '60 s'             // of a claim that finds nothing
 const LINGER = 5                // ms in which what has just begun may end before a claim waits
@@ -151,7 +155,7 @@ export class Worker {
   // ---- runs ----
 
   #fill () {
-    while (this.#running.size < this.#options.concurrency && this.#ready.length > 0) this.#perform(this.#ready.shift())
+    while (this.#running.size < this.#options.concurrency && this.#ready.length > 0) this.#perform(this.#ready.shift()).catch((error) => this.#log('error', `a run is left to its claim: ${textOf(error)}`))
   }
 
   async #perform (run) {
@@ -281,9 +285,9 @@ export class Worker {
     this.#pooled = pid !== client.processID
     if (!this.#pooled) {
       client.on('notification', ({ payload }) => {
-        const { taskId, runId, reason } = payload ? JSON.parse(payload) : {}
-        const run = this.#all.get(`${taskId}/${runId}`)
-        if (run && !run.report) this.#lose(run, reason)
+        const said = parsed(payload)                              // any role may NOTIFY
+        const run = this.#all.get(`${said?.taskId}/${said?.runId}`)
+        if (run && !run.report) this.#lose(run, `${said.reason}`)
       })
       await client.query(`LISTEN ${channel}`)
     }

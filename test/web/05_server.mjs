@@ -99,6 +99,18 @@ async function barriers(web) {
 	}
 }
 
+// What a proxy adds counts, and not what a browser has sent before it.
+async function forwarded() {
+	const web = await startWeb('--trust', '127.0.0.1', '--metrics-from', '10.9.9.9', '--role-header', 'X-Role');
+	const status = async headers => (await ask(web, '/metrics', { headers })).status;
+	is(await status({ 'X-Forwarded-For': '10.9.9.9' }), 200, 'an address that may read the metrics does');
+	is(await status({ 'X-Forwarded-For': ['10.9.9.9', '203.0.113.5'] }), 403, 'and is that of the last line');
+	is(await status({ 'X-Forwarded-For': '10.9.9.9, 203.0.113.5' }), 403, 'or the last of a line');
+	is((await ask(web, '/queues', { headers: { 'X-Role': 'op' } })).status, 200, 'a role is that of the header');
+	unlike((await ask(web, '/queues', { headers: { 'X-Role': ['op', 'team'] } })).text, /shop\/mail/, 'and none if there are two');
+	await web.stop();
+}
+
 await run(async () => {
 	fill();
 	const web = await startWeb();
@@ -110,4 +122,5 @@ await run(async () => {
 	await rights(web);
 	await barriers(web);
 	await web.stop();
+	await forwarded();
 });

@@ -130,6 +130,8 @@ group_digits(char *text, size_t room, double number)
 	char *to = text;
 	int length = snprintf(digits, sizeof(digits), "%.0f", fabs(number));
 
+	if (length >= (int) sizeof(digits))
+		length = (int) sizeof(digits) - 1;
 	if (number < 0)
 		*to++ = '-';
 	for (int i = 0; i < length && to < text + room - 2; i++)

@@ -86,13 +86,46 @@ page_form(const Page *page, const char *name)
 	return fields_get(&page->form, name);
 }
 
+/* The lines of a header of one name. */
+typedef struct Lines
+{
+	const char *name;
+	const char *last;
+	int n;
+} Lines;
+
+static enum MHD_Result
+note_line(void *subject, enum MHD_ValueKind kind, const char *name,
+		  const char *value)
+{
+	Lines *lines = subject;
+
+	if (strcasecmp(name, lines->name) == 0)
+	{
+		lines->last = value;
+		lines->n++;
+	}
+	return MHD_YES;
+}
+
+static Lines
+lines_of(const Page *page, const char *name)
+{
+	Lines lines = {.name = name};
+
+	if (page->http != NULL)
+		MHD_get_connection_values(page->http, MHD_HEADER_KIND, note_line,
+								  &lines);
+	return lines;
+}
+
+/* Returns a header of the request; one that is there twice says nothing. */
 const char *
 page_header(const Page *page, const char *name)
 {
-	return page->http == NULL
-			   ? NULL
-			   : MHD_lookup_connection_value(page->http, MHD_HEADER_KIND,
-											 name);
+	Lines lines = lines_of(page, name);
+
+	return lines.n == 1 ? lines.last : NULL;
 }
 
 void
@@ -298,19 +331,26 @@ work(void *subject)
 	return NULL;
 }
 
-/* Gives a page to the workers. */
-void
+/* Gives a page to the workers; false: they end. */
+bool
 http_submit(Page *page)
 {
+	bool taken;
+
 	pthread_mutex_lock(&lock);
-	if (page->http != NULL)
-		MHD_suspend_connection(page->http);
-	page->next = NULL;
-	*last = page;
-	last = &page->next;
-	waiting++;
-	pthread_cond_broadcast(&changed);
+	taken = !stopping;
+	if (taken)
+	{
+		if (page->http != NULL)
+			MHD_suspend_connection(page->http);
+		page->next = NULL;
+		*last = page;
+		last = &page->next;
+		waiting++;
+		pthread_cond_broadcast(&changed);
+	}
 	pthread_mutex_unlock(&lock);
+	return taken;
 }
 
 /* A connection is free that no worker has given back. */
@@ -358,7 +398,8 @@ read_client(Page *page)
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(page->http,
 								MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	const char *forwarded = page_header(page, "X-Forwarded-For");
+	/* A proxy adds to the line that it was sent, or a line of its own. */
+	const char *forwarded = lines_of(page, "X-Forwarded-For").last;
 	const char *protocol = page_header(page, "X-Forwarded-Proto");
 
 	read_address(info->client_addr, page->peer);
@@ -503,8 +544,8 @@ begin(Page *page)
 	if (!is_busy(page))
 	{
 		set_client(page->http, CLIENT_ASKING);
-		http_submit(page);
-		return MHD_YES;
+		if (http_submit(page))
+			return MHD_YES;
 	}
 	refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
 		   "Too many requests wait. The page looks again.");
@@ -722,6 +763,8 @@ http_start(void)
 void
 http_stop(void)
 {
+	Page *page;
+
 	pthread_mutex_lock(&lock);
 	stopping = true;
 	pthread_cond_broadcast(&changed);
@@ -730,7 +773,12 @@ http_stop(void)
 		pthread_join(workers[i], NULL);
 	jobs_stop();
 	live_stop();
-	for (Page *page = first; page != NULL;)
+	pthread_mutex_lock(&lock);
+	page = first;
+	first = NULL;
+	last = &first;
+	pthread_mutex_unlock(&lock);
+	while (page != NULL)
 	{
 		Page *next = page->next;
 

@@ -509,6 +509,7 @@ make_pages(void)
 	while (making < MAKING_MAX)
 	{
 		Feed *next = NULL;
+		Page *page;
 
 		for (Feed *feed = feeds; feed != NULL; feed = feed->next)
 			if (is_due(feed) && (next == NULL || feed->made < next->made))
@@ -518,7 +519,9 @@ make_pages(void)
 		next->is_making = true;
 		next->made_at = changes;
 		making++;
-		http_submit(page_of(next));
+		page = page_of(next);
+		if (!http_submit(page))
+			page_free(page);
 	}
 }
 

@@ -152,7 +152,7 @@ extern void page_redirect(Page *page, char *location);
 extern void page_run(Page *page);
 extern void page_free(Page *page);
 extern Page *page_new(void);
-extern void http_submit(Page *page);
+extern bool http_submit(Page *page);
 extern void http_nudge(void);
 
 /* ---- clients.c: connections of browsers ---- */
