@@ -71,3 +71,20 @@ test('a message whose handler fails comes again', async () => {
   assert.equal(seen[0], seen[1])
   await tq(pool).call.unsubscribe({ name })
 })
+
+test('what a handler throws has a text, and what is notified need not be JSON', async () => {
+  const jobs = { text: async () => { throw Object.create(null) }, symbol: async () => { throw Symbol('odd') }, loop: async (ctx) => { const loop = {}; loop.loop = loop; ctx.progress(loop, 2) }, slow: async (ctx) => { await new Promise((resolve) => { setTimeout(resolve, 3000); ctx.signal.addEventListener('abort', resolve) }) } }
+  const worker = await tq(pool).worker(queue, (payload, ctx) => jobs[payload.job](ctx), { ...quiet, group: 'odd' })
+  for (const job of ['text', 'symbol', 'loop']) {
+    const id = await tq(pool).enqueue(queue, { job }, { retry: 0 })
+    assert.equal((await tq(pool).waitFor(id, 20)).state, 'failed', job)
+  }
+  const slow = await tq(pool).enqueue(queue, { job: 'slow' })
+  const ended = tq(pool).waitFor(slow, 20)
+  for (let i = 0; i < 20; i++) {
+    await pool.query('SELECT pg_notify(tq.worker_channel($1, $2), $3)', ['odd', worker.id, i % 2 ? 'not json' : 'null'])
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  assert.equal((await ended).state, 'completed')
+  await worker.stop()
+})
