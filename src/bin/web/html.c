@@ -297,6 +297,19 @@ html_id(Page *page, const char *id, const char *url)
 		 id, begin);
 }
 
+/* A form of one field, by which a page finds what it shows. */
+void
+html_find(Page *page, const char *name, const char *title)
+{
+	const char *value = page_query(page, name);
+
+	html(page,
+		 "<form class=find role=search><label for=%s class=away>%s</label>"
+		 "<input id=%s name=%s type=search value=\"%s\" placeholder=\"%s\">"
+		 "<button>Find</button></form>",
+		 name, title, name, name, value == NULL ? "" : value, title);
+}
+
 /* JSON, as it is. */
 void
 html_json(Page *page, const char *json)

@@ -173,16 +173,6 @@ static const Table message_table = {
 	.empty = "The last 5,000 messages have none of it",
 };
 
-static void
-show_part(Page *page, const char *id, const char *title, const Table *table,
-		  const char *const *values)
-{
-	html(page, "<h2>%s</h2>", title);
-	region_begin(page, id);
-	table_show(page, table, 1, values);
-	region_end(page);
-}
-
 /* What why() says: the reason, and what to do. */
 static void
 show_why(Page *page, const char *const *values)
@@ -284,14 +274,15 @@ show_task(Page *page, const char *const *values, const PGresult *row)
 	show_json(page, "Result", row_get(row, 0, "result_text"));
 	region_end(page);
 	show_json(page, "Payload", row_get(row, 0, "payload_text"));
-	show_part(page, "all-runs", "Runs", &run_table, values);
+	table_part(page, "all-runs", "Runs", &run_table, 1, values);
 	region_begin(page, "log");
 	show_log(page, values);
 	region_end(page);
-	show_part(page, "left", "Artifacts", &artifact_table, values);
-	show_part(page, "before", "Depends on", &required_table, values);
-	show_part(page, "after", "What depends on it", &dependent_table, values);
-	show_part(page, "said", "Messages", &message_table, values);
+	table_part(page, "left", "Artifacts", &artifact_table, 1, values);
+	table_part(page, "before", "Depends on", &required_table, 1, values);
+	table_part(page, "after", "What depends on it", &dependent_table, 1,
+			   values);
+	table_part(page, "said", "Messages", &message_table, 1, values);
 }
 
 /* /task?id=... */

@@ -99,13 +99,9 @@ page_failures(Page *page)
 		span = 0;
 	values[2] = spans[span].span;
 	page_title(page, "Failures");
-	html(
-		page,
-		"<form class=find role=search><label for=queue class=away>Queue"
-		"</label><input id=queue name=queue value=\"%s\" placeholder=\"Queue, "
-		"such as shop/*\"><button>Find</button></form><div class=tabs "
-		"role=group aria-label=\"Since when it fails\">",
-		values[0]);
+	html_find(page, "queue", "Queue, such as shop/*");
+	html(page,
+		 "<div class=tabs role=group aria-label=\"Since when it fails\">");
 	for (size_t i = 0; i < SPANS; i++)
 	{
 		char number[8] = {(char) ('0' + i)};
@@ -172,12 +168,7 @@ page_dead_letters(Page *page)
 	const char *values[] = {queue == NULL ? "" : queue};
 
 	page_title(page, "Dead letters");
-	html(
-		page,
-		"<form class=find role=search><label for=queue class=away>Queue"
-		"</label><input id=queue name=queue value=\"%s\" placeholder=\"Queue\">"
-		"<button>Find</button></form>",
-		values[0]);
+	html_find(page, "queue", "Queue");
 	if (values[0][0] != '\0')
 	{
 		html(page, "<div class=buttons>");

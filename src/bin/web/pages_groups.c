@@ -117,28 +117,12 @@ static const Table path_table = {
 	.empty = "It has none",
 };
 
-static const Column member_columns[] =
-	{{.name = "task_id",
-	  .title = "Task",
-	  .kind = COLUMN_ID,
-	  .link = "/task?id={task_id}"},
-	 {.name = "name",
-	  .title = "Name",
-	  .kind = COLUMN_TEXT,
-	  .link = "/task?id={task_id}"},
-	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
-	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
-	 {.name = "created", .title = "Created", .kind = COLUMN_TIME},
-	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
-	 {.name = "error", .title = "Error", .kind = COLUMN_TEXT},
-	 {.name = NULL}};
-
 static const Table member_table = {
 	.id = "members",
 	.caption = "Tasks",
 	.sql = "SELECT * FROM tq.find_tasks(jsonb_build_object('group',"
 		   " $1::text), max => 100) WHERE task_id IS NOT NULL",
-	.columns = member_columns,
+	.columns = found_columns,
 	.sort = "-created",
 	.limit = 100,
 	.empty = "It has no task that you may see",
@@ -195,8 +179,9 @@ group_of(Page *page)
 	const char *values[] = {page_query(page, "id")};
 	PGresult *found = database_query(
 		page,
-		"SELECT coalesce((SELECT g.task_group_id::text FROM tq.group_overview"
-		" AS g WHERE g.name = $1 LIMIT 1), $1)",
+		"SELECT CASE WHEN $1 ~ '^[A-Za-z0-9_-]{22}$' THEN $1 ELSE coalesce(("
+		"SELECT g.task_group_id::text FROM tq.group_overview AS g WHERE"
+		" g.name = $1 LIMIT 1), $1) END",
 		1, values);
 	char *id = found == NULL || PQgetisnull(found, 0, 0)
 				   ? NULL
@@ -223,14 +208,8 @@ show_group(Page *page, const char *id)
 	if (page->status == MHD_HTTP_NOT_FOUND)
 		return;
 	show_pictures(page, id);
-	html(page, "<h2>Critical path</h2>");
-	region_begin(page, "critical");
-	table_show(page, &path_table, 1, values);
-	region_end(page);
-	html(page, "<h2>Newest tasks</h2>");
-	region_begin(page, "newest");
-	table_show(page, &member_table, 1, values);
-	region_end(page);
+	table_part(page, "critical", "Critical path", &path_table, 1, values);
+	table_part(page, "newest", "Newest tasks", &member_table, 1, values);
 }
 
 /* /group?id=ID or NAME */

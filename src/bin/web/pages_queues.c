@@ -151,11 +151,7 @@ page_queues(Page *page)
 	const char *values[] = {find};
 
 	page_title(page, "Queues");
-	html(page,
-		 "<form class=find role=search><label for=find class=away>Part of the "
-		 "name</label><input id=find name=find type=search value=\"%s\" "
-		 "placeholder=\"Part of the name\"><button>Find</button></form>",
-		 find == NULL ? "" : find);
+	html_find(page, "find", "Part of the name");
 	region_begin(page, "totals");
 	show_totals(page);
 	region_end(page);
@@ -452,17 +448,11 @@ show_queue(Page *page, const char *name, const PGresult *row)
 	region_begin(page, "numbers");
 	show_numbers(page, name, row);
 	region_end(page);
-	html(page, "<h2>Failures by error</h2>");
-	region_begin(page, "failed");
-	table_show(page, &failure_table, 1, values);
-	region_end(page);
+	table_part(page, "failed", "Failures by error", &failure_table, 1, values);
 	all = url_of("/failures", "queue", name, NULL);
 	html(page, "<p><a href=\"%s\">All failures of the queue</a></p>", all);
 	free(all);
-	html(page, "<h2>Workers</h2>");
-	region_begin(page, "at-work");
-	table_show(page, &worker_table, 1, values);
-	region_end(page);
+	table_part(page, "at-work", "Workers", &worker_table, 1, values);
 	show_settings(page, name);
 }
 

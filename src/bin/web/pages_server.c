@@ -355,25 +355,16 @@ show_versions(Page *page)
 	PQclear(row);
 }
 
-static void
-show_part(Page *page, const char *id, const char *title, const Table *table)
-{
-	html(page, "<h2>%s</h2>", title);
-	region_begin(page, id);
-	table_show(page, table, 0, NULL);
-	region_end(page);
-}
-
 /* /health */
 void
 page_health(Page *page)
 {
 	page_title(page, "Health");
 	show_versions(page);
-	show_part(page, "all", "Checks", &check_table);
-	show_part(page, "steps", "Maintenance", &step_table);
-	show_part(page, "failed", "Postponed", &postponed_table);
-	show_part(page, "waits", "Locks", &lock_table);
+	table_part(page, "all", "Checks", &check_table, 0, NULL);
+	table_part(page, "steps", "Maintenance", &step_table, 0, NULL);
+	table_part(page, "failed", "Postponed", &postponed_table, 0, NULL);
+	table_part(page, "waits", "Locks", &lock_table, 0, NULL);
 	html(page, "<h2>Sizes</h2>");
 	table_show(page, &size_table, 0, NULL);
 }

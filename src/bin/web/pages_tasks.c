@@ -105,6 +105,23 @@ put_text(Page *page, const char *filter)
 		 filter == NULL ? (given == NULL ? "" : given) : filter);
 }
 
+/* What other pages show of tasks that they have found. */
+const Column found_columns[] =
+	{{.name = "task_id",
+	  .title = "Task",
+	  .kind = COLUMN_ID,
+	  .link = "/task?id={task_id}"},
+	 {.name = "name",
+	  .title = "Name",
+	  .kind = COLUMN_TEXT,
+	  .link = "/task?id={task_id}"},
+	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
+	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "created", .title = "Created", .kind = COLUMN_TIME},
+	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
+	 {.name = "error", .title = "Error", .kind = COLUMN_TEXT},
+	 {.name = NULL}};
+
 static const Column task_columns[] =
 	{{.name = "task_id",
 	  .title = "Task",

@@ -162,13 +162,7 @@ page_workers(Page *page)
 	const char *values[] = {find};
 
 	page_title(page, "Workers");
-	html(
-		page,
-		"<form class=find role=search><label for=find class=away>Part of the "
-		"name of a worker or queue</label><input id=find name=find type=search "
-		"value=\"%s\" placeholder=\"Part of a name\"><button>Find</button>"
-		"</form>",
-		find == NULL ? "" : find);
+	html_find(page, "find", "Part of the name of a worker or queue");
 	region_begin(page, "all");
 	table_show(page, &worker_table, 1, values);
 	region_end(page);
@@ -188,19 +182,6 @@ static const Column fact_columns[] =
 	  .kind = COLUMN_TIME},
 	 {.name = NULL}};
 
-static const Column task_columns[] =
-	{{.name = "task_id",
-	  .title = "Task",
-	  .kind = COLUMN_ID,
-	  .link = "/task?id={task_id}"},
-	 {.name = "name", .title = "Name", .kind = COLUMN_TEXT},
-	 {.name = "state", .title = "State", .kind = COLUMN_STATE},
-	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
-	 {.name = "created", .title = "Created", .kind = COLUMN_TIME},
-	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
-	 {.name = "error", .title = "Error", .kind = COLUMN_TEXT},
-	 {.name = NULL}};
-
 #define TASKS_OF_WORKER(more)                                                 \
 	"SELECT task_id, name, state, reason, created, resolved, error FROM"      \
 	" tq.find_tasks(jsonb_build_object('queue', $1::text, 'worker',"          \
@@ -210,7 +191,7 @@ static const Table now_table = {
 	.id = "now",
 	.caption = "What it runs now",
 	.sql = TASKS_OF_WORKER(", 'state', 'running'"),
-	.columns = task_columns,
+	.columns = found_columns,
 	.sort = "created",
 	.limit = 50,
 	.empty = "It runs nothing",
@@ -220,7 +201,7 @@ static const Table latest_table = {
 	.id = "latest",
 	.caption = "Latest tasks",
 	.sql = TASKS_OF_WORKER(""),
-	.columns = task_columns,
+	.columns = found_columns,
 	.sort = "-created",
 	.limit = 50,
 	.empty = "It has had no task that is still there",
@@ -242,14 +223,9 @@ show_worker(Page *page, const char *const *values, const PGresult *row)
 				"worker_group", values[1], "worker_id", values[2], NULL);
 	html(page, "</div><div class=totals>");
 	table_facts(page, fact_columns, row, 0);
-	html(page, "</div><h2>Runs now</h2>");
-	region_begin(page, "runs-now");
-	table_show(page, &now_table, 3, values);
-	region_end(page);
-	html(page, "<h2>Latest tasks</h2>");
-	region_begin(page, "runs-latest");
-	table_show(page, &latest_table, 3, values);
-	region_end(page);
+	html(page, "</div>");
+	table_part(page, "runs-now", "Runs now", &now_table, 3, values);
+	table_part(page, "runs-latest", "Latest tasks", &latest_table, 3, values);
 }
 
 /* /worker?queue=shop/mail&group=eu&id=host-7 */

@@ -433,6 +433,17 @@ table_show(Page *page, const Table *table, int n, const char *const *values)
 	return found;
 }
 
+/* Shows a table below a title, as a region of the page. */
+void
+table_part(Page *page, const char *id, const char *title, const Table *table,
+		   int n, const char *const *values)
+{
+	html(page, "<h2>%s</h2>", title);
+	region_begin(page, id);
+	table_show(page, table, n, values);
+	region_end(page);
+}
+
 /* Shows what a row has, with titles beside it; what is NULL or hidden is left out. */
 void
 table_facts(Page *page, const Column *columns, const PGresult *rows, int row)

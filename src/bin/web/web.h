@@ -231,6 +231,7 @@ extern void html_duration(Page *page, double seconds);
 extern void html_time(Page *page, double at, double present);
 extern void html_state(Page *page, const char *state);
 extern void html_id(Page *page, const char *id, const char *url);
+extern void html_find(Page *page, const char *name, const char *title);
 extern void html_json(Page *page, const char *json);
 extern void html_error(Page *page);
 extern void html_notice(Page *page, const char *kind, const char *format, ...)
@@ -294,6 +295,8 @@ typedef struct Table
 
 extern int table_show(Page *page, const Table *table, int n,
 					  const char *const *values);
+extern void table_part(Page *page, const char *id, const char *title,
+					   const Table *table, int n, const char *const *values);
 extern void table_facts(Page *page, const Column *columns, const PGresult *row,
 						int at);
 extern char *table_select(const char *sql, const Column *columns);
@@ -388,6 +391,7 @@ extern void page_queue(Page *page);
 
 /* ---- pages_tasks.c: tasks that a filter finds ---- */
 
+extern const Column found_columns[];
 extern void page_tasks(Page *page);
 
 /* ---- page_task.c: one of them ---- */
