@@ -636,7 +636,7 @@ tq_next() {
 # tq_keep_build FILE: keeps what was built, in place of that of before.
 tq_keep_build() {
 	find "${1%/*}" -name "$(tq_major)-*.tar" ! -name '*-release-*' -delete 2>/dev/null
-	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/api/audited.inc src/*.o src/*/*.o src/*/*/*.o tq.so tq_picture.so tq_shard.so \
+	(cd "$TQ_TMP/src" && find src -name '*.inc' -o -name '*.o' | tar -cf "$TQ_TMP/build.tar" -T - tq.so tq_picture.so tq_shard.so \
 		src/sql/tq--*.sql src/extras/router/tq_shard--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
 }
 
