@@ -1,0 +1,61 @@
+"""Settings of the tests of tq.django: PGHOST and so on say where the server is."""
+
+import os
+
+try:
+    import django.tasks  # noqa: F401
+
+    MORE = []
+except ImportError:
+    MORE = ["django_tasks"]
+
+SECRET_KEY = "tests"
+USE_TZ = True
+ROOT_URLCONF = "urls"
+STATIC_URL = "/static/"
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": os.environ.get("TQ_DJANGO_DATABASE", "django"),
+        "USER": os.environ.get("PGUSER", "postgres"),
+        "HOST": os.environ.get("PGHOST", ""),
+        "PORT": os.environ.get("PGPORT", ""),
+    }
+}
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    *MORE,
+    "tq.django",
+    "shop",
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+TASKS = {
+    "default": {
+        "BACKEND": "tq.django.Backend",
+        "QUEUES": ["default", "mail"],
+        "OPTIONS": {"prefix": "shop/"},
+    }
+}
