@@ -26,6 +26,13 @@ async function single(web, op) {
 	like(answer.text, /not done[^]*SQLSTATE/, 'with the words of the database');
 	for (const back of ['//evil.example', 'https://evil.example', '/\\evil'])
 		is((await op.post('/do', { call: 'rerun_task', task: id, deadline: '1 day', back })).headers.location?.startsWith('/?') ?? true, true, `no way back to ${back}`);
+	sql(`SELECT tq.set_queue('shop/late', '{}'); SELECT tq.enqueue('shop/late', deadline => '0.1 s', name => 'late')`);
+	const late = sql("SELECT task_id FROM tq.task_overview WHERE name = 'late'");
+	await until(() => state(`task_id = '${late}'`) === 'exception 1', 'a deadline passes');
+	like((await op.get(`/do?call=rerun_task&task=${late}`)).text, /name=deadline value="" placeholder="1 day"/, 'a question has fields for what is not given');
+	answer = await op.post('/do', { call: 'rerun_task', task: late, back: '/queues' });
+	like(answer.text, new RegExp(`deadline[^]*name="task" value="${late}"[^]*name=deadline`), 'and so has what was refused');
+	is((await op.post('/do', { call: 'rerun_task', task: late, deadline: '1 day', back: '/queues' })).status, 303, 'which is done then');
 	is((await op.post('/do', { call: 'drop_table' })).status, 404, 'there is no other call');
 	is((await op.get("/do?call=cancel_task&task=<script>alert(1)</script>")).text.includes('<script>alert'), false, 'an argument is text');
 	const team = await person(web, 'team');

@@ -73,6 +73,30 @@ async function tasks() {
 	is(sql(`SELECT reason FROM tq.task_overview WHERE task_id = '${failed}'`), 'canceled', 'and canceled');
 }
 
+const long = 'shop/a-queue-with-a-long-name';
+
+// What tq.why() advises is a button, which asks first.
+async function advice() {
+	sql(`SELECT tq.enqueue('${long}', '{}', name => 'held'); SELECT tq.pause_queue('${long}'); SELECT tq.enqueue('shop/fails', '{}', name => 'first', retries => 0)`);
+	const first = idOf("name = 'first'");
+	sql(`SELECT tq.enqueue('shop/fails', '{}', name => 'second', dependencies => '{${first}}')`);
+	let { text } = await get(`/task?id=${idOf("name = 'second'")}`);
+	like(text, /Why that one/, 'a task that waits leads to the one that it waits for');
+	sql("SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('shop/fails', 'eu', 'host-3', 1)");
+	text = (await get(`/task?id=${idOf("name = 'second'")}`)).text;
+	like(text, new RegExp(`it depends on first: failed.*name="?call"? value="rerun_task".*name="?task"? value="${first}".*Rerun task`, 's'), 'or has a button that reruns it');
+	const page = await open(web, { role: 'op' });
+	await page.goto(`${web.url}/task?id=${idOf("name = 'held'")}`);
+	await page.click('.advice >> text=Resume queue');
+	like(await page.textContent('main'), new RegExp(`Resume queue\\?.*${long}`, 's'), 'it asks, with the whole name');
+	is(sql(`SELECT paused FROM tq.queue_stats WHERE task_queue_id = '${long}'`), 't', 'and does nothing');
+	is(await violations(page), '', 'the question has no barrier');
+	await page.click('button.danger');
+	await page.waitForSelector('text=Done: Resume queue');
+	is(sql(`SELECT paused FROM tq.queue_stats WHERE task_queue_id = '${long}'`), 'f', 'until it is confirmed');
+	await page.context().close();
+}
+
 async function groups() {
 	like((await get('/groups')).text, new RegExp(`/group\\?id=${group}`), 'groups are found');
 	const { text } = await get(`/group?id=${group}`);
@@ -152,6 +176,7 @@ await run(async () => {
 	cookie = cookieOf(await login(web, 'op'));
 	await finds();
 	await tasks();
+	await advice();
 	await create();
 	await rights();
 	await groups();

@@ -241,6 +241,37 @@ html_action(Page *page, const char *label, const char *name, ...)
 	free(here);
 }
 
+/*
+ * A button for what tq.why() advises, if that is a call: it is asked for first.  The
+ * advice has the beginning of a long name of a queue, so that one is given.
+ */
+void
+html_advised(Page *page, const char *advice, const char *queue)
+{
+	char name[64];
+	char argument[128];
+	int length = 0;
+	const Call *call;
+	char *here;
+
+	if (!action_is_possible() ||
+		sscanf(advice, "SELECT tq.%63[a-z_]('%127[^']')%n", name, argument,
+			   &length) != 2 ||
+		length == 0 || advice[length] != '\0' ||
+		(call = call_find(name)) == NULL)
+		return;
+	here = here_of(page);
+	if (strcmp(call->arguments[0], "queue") == 0)
+		snprintf(argument, sizeof(argument), "%s", queue);
+	html_form(page, "/do", true);
+	put_hidden(page, "call", name);
+	put_hidden(page, "back", here);
+	put_hidden(page, call->arguments[0], argument);
+	html(page, "<button>%s <span class=mono>%.8s</span></button></form>",
+		 call->title, argument);
+	free(here);
+}
+
 /* ---- the question ---- */
 
 static const char *
@@ -275,6 +306,75 @@ put_arguments(Page *page, const Call *call)
 	html(page, "</dl>");
 }
 
+/* What may be given to a call beside what its button gives. */
+static const struct
+{
+	const char *name;
+	const char *title;
+	const char *example;
+} inputs[] = {{"deadline", "New deadline, an interval from now", "1 day"},
+			  {"downstream", "Also what depends on it: true or false",
+			   "false"},
+			  {"output", "Its result, in JSON", "{}"},
+			  {"at", "New time", "2026-12-31 18:00"},
+			  {"priority", "New priority", "high"},
+			  {"settings", "Settings, in JSON", "{\"concurrentLimit\": 10}"},
+			  {"until", "Until", "2026-12-31 18:00"},
+			  {"why", "Why", ""}};
+
+/* Fields for the arguments that are not given. */
+static void
+put_inputs(Page *page, const Call *call)
+{
+	for (int i = 0; i < ARGUMENTS_MAX && call->arguments[i] != NULL; i++)
+		for (size_t k = 0; k < sizeof(inputs) / sizeof(inputs[0]); k++)
+		{
+			const char *value = field_of_call(page, inputs[k].name);
+
+			if (strcmp(inputs[k].name, call->arguments[i]) == 0 &&
+				(page->post || value == NULL || *value == '\0'))
+				html(page,
+					 "<p><label for=%s>%s</label><input id=%s name=%s "
+					 "value=\"%s\" placeholder=\"%s\"></p>",
+					 inputs[k].name, inputs[k].title, inputs[k].name,
+					 inputs[k].name, value == NULL ? "" : value,
+					 inputs[k].example);
+		}
+}
+
+/* What the fields of a form are, if they are none of its inputs. */
+static bool
+is_kept(const Page *page, const Call *call, const Field *field)
+{
+	if (strcmp(field->name, "token") == 0 || *field->name == '\0')
+		return false;
+	for (size_t k = 0; page->post && k < sizeof(inputs) / sizeof(inputs[0]);
+		 k++)
+		if (strcmp(inputs[k].name, field->name) == 0)
+			for (int i = 0; i < ARGUMENTS_MAX && call->arguments[i] != NULL;
+				 i++)
+				if (strcmp(call->arguments[i], field->name) == 0)
+					return false;
+	return *field->value != '\0';
+}
+
+/* The form that does it, with what is given and what may be. */
+static void
+put_form(Page *page, const Call *call)
+{
+	const Fields *given = page->post ? &page->form : &page->query;
+
+	html(page, "<form class=create method=post action=/do><input type=hidden "
+			   "name=token value=\"");
+	buffer_put(&page->body, "%c", TOKEN_MARK);
+	html(page, "\">");
+	for (int i = 0; i < given->n; i++)
+		if (is_kept(page, call, &given->all[i]))
+			put_hidden(page, given->all[i].name, given->all[i].value);
+	put_inputs(page, call);
+	html(page, "<button class=danger>%s</button></form>", call->title);
+}
+
 /* GET /do?call=cancel_task&task=...: asks, and does nothing. */
 void
 page_do(Page *page)
@@ -292,11 +392,7 @@ page_do(Page *page)
 	put_arguments(page, call);
 	if (call->question != NULL)
 		html_notice(page, "warning", "%s", call->question);
-	html(page, "<div class=buttons>");
-	html_form(page, "/do", false);
-	for (int i = 0; i < page->query.n; i++)
-		put_hidden(page, page->query.all[i].name, page->query.all[i].value);
-	html(page, "<button class=danger>%s</button></form></div>", call->title);
+	put_form(page, call);
 	put_back(page);
 }
 
@@ -312,6 +408,7 @@ refuse(Page *page, const Call *call)
 	page_title(page, "%s: not done", call->title);
 	html_error(page);
 	put_arguments(page, call);
+	put_form(page, call);
 	put_back(page);
 }
 

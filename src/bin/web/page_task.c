@@ -173,9 +173,49 @@ static const Table message_table = {
 	.empty = "The last 5,000 messages have none of it",
 };
 
-/* What why() says: the reason, and what to do. */
+/* Where what tq.why() speaks of is shown. */
+static const struct
+{
+	const char *word;
+	const char *title;
+	const char *path;
+} places[] = {{"tq.health()", "Health", "/health"},
+			  {"tq.failure_overview", "Failures", "/failures"},
+			  {"quarantine_worker()", "Workers", "/workers"},
+			  {"set_queue()", "The queue", "/queue"},
+			  {"concurrentLimit", "The queue", "/queue"},
+			  {"rateCount", "The queue", "/queue"},
+			  {"correct queue", "The queue", "/queue"}};
+
+/* Leads to another task, or to the page of what is spoken of. */
 static void
-show_why(Page *page, const char *const *values)
+put_place(Page *page, const char *advice, const char *queue)
+{
+	char id[32];
+	char *url;
+
+	if (sscanf(advice, "SELECT * FROM tq.why('%31[^']')", id) == 1)
+	{
+		url = url_of("/task", "id", id, NULL);
+		html(page, "<a class=button href=\"%s\">Why that one</a>", url);
+		free(url);
+	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strstr(advice, places[i].word) != NULL)
+		{
+			url = url_of(places[i].path, "name",
+						 strcmp(places[i].path, "/queue") == 0 ? queue : NULL,
+						 NULL);
+			html(page, "<a class=button href=\"%s\">%s</a>", url,
+				 places[i].title);
+			free(url);
+			return;
+		}
+}
+
+/* What why() says: the reason, and what to do, with a button for that. */
+static void
+show_why(Page *page, const char *const *values, const char *queue)
 {
 	PGresult *why = database_query(page, "SELECT * FROM tq.why($1)", 1,
 								   values);
@@ -188,10 +228,20 @@ show_why(Page *page, const char *const *values)
 		const char *detail = row_get(why, i, "detail");
 		const char *advice = row_get(why, i, "advice");
 
-		html_notice(page, "warning", "%s%s%s%s%s",
-					reason == NULL ? "" : reason, detail == NULL ? "" : ": ",
-					detail == NULL ? "" : detail, advice == NULL ? "" : " — ",
-					advice == NULL ? "" : advice);
+		html(page, "<div class=\"notice %s\" role=status><p>%s%s%s</p>",
+			 reason != NULL && strcmp(reason, "completed") == 0 ? "good"
+																: "warning",
+			 reason == NULL ? "" : reason, detail == NULL ? "" : ": ",
+			 detail == NULL ? "" : detail);
+		if (advice != NULL)
+		{
+			html(page, "<div class=advice><span class=quiet>%s</span>",
+				 advice);
+			html_advised(page, advice, queue);
+			put_place(page, advice, queue);
+			html(page, "</div>");
+		}
+		html(page, "</div>");
 	}
 	PQclear(why);
 }
@@ -268,7 +318,7 @@ show_task(Page *page, const char *const *values, const PGresult *row)
 {
 	show_buttons(page, values[0], row_get(row, 0, "state"));
 	region_begin(page, "facts");
-	show_why(page, values);
+	show_why(page, values, row_get(row, 0, "task_queue_id"));
 	table_facts(page, fact_columns, row, 0);
 	show_json(page, "Error", row_get(row, 0, "error_text"));
 	show_json(page, "Result", row_get(row, 0, "result_text"));

@@ -331,6 +331,7 @@ extern const char *action_done(const Page *page);
 extern bool action_is_here(const char *url);
 extern void html_action(Page *page, const char *label, const char *name, ...)
 	__attribute__((sentinel));
+extern void html_advised(Page *page, const char *advice, const char *queue);
 extern void page_do(Page *page);
 extern void act_do(Page *page);
 
