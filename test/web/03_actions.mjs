@@ -86,12 +86,21 @@ async function picked(web, op) {
 	is(state("task_queue_id = 'shop/pick'"), 'exception 3', 'as it is');
 }
 
+// Batches of one task, so that there is time to look on.
+async function slowly(act) {
+	sql('ALTER SYSTEM SET tq.expire_batch = 1');
+	sql('SELECT pg_reload_conf()');
+	await act();
+	sql('ALTER SYSTEM RESET tq.expire_batch');
+	sql('SELECT pg_reload_conf()');
+}
+
 async function stopped(op) {
-	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 20000)");
+	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 5000)");
 	sql('ANALYZE');		// as autovacuum does in time
 	const filter = JSON.stringify({ queue: 'shop/stop', state: ['pending'] });
-	const { headers } = await op.post('/bulk', { action: 'cancel', on: 'filter', filter, count: 20000, back: '/' });
-	await until(() => sql("SELECT count(*) < 20000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
+	const { headers } = await op.post('/bulk', { action: 'cancel', on: 'filter', filter, count: 5000, back: '/' });
+	await until(() => sql("SELECT count(*) < 5000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
 	is((await op.get('/queues')).status, 200, 'pages are answered meanwhile');
 	like((await op.get(headers.location)).text, /<button>Stop<\/button>|Done in/, 'it can be stopped');
 	await op.post('/job', { id: headers.location.split('=')[1] });
@@ -100,6 +109,42 @@ async function stopped(op) {
 	ok(left > 0, `what is left stays: ${left}`);
 	is((await op.get('/queues')).status, 200, 'and its connection is good for others');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tq-web%' AND state <> 'idle'"), '0', 'nothing goes on');
+}
+
+// From the list of tasks: a filter, a dry run, one confirmation, progress, stop.
+async function fromTasks(web) {
+	sql(`SELECT count(tq.enqueue('shop/list', name => 'one of many')) FROM generate_series(1, 12000);
+		SELECT count(tq.enqueue('shop/list', name => 'one of many', delay => '1 hour')) FROM generate_series(1, 5);
+		SELECT count(tq.enqueue('shop/list', name => 'another')) FROM generate_series(1, 4)`);
+	sql('ANALYZE');
+	const page = await open(web, { role: 'op' });
+	await page.goto(`${web.url}/tasks?queue=shop/list&name=one+*`);
+	await page.selectOption('#tasks-action', 'priority');
+	await page.click('text=All that the filter finds');
+	like(await page.textContent('main'), /shop\/list\s*pending\s*12,005/, 'the dry run counts by queue and state');
+	is(await violations(page), '', 'and has no barrier');
+	await page.selectOption('#argument', 'high');
+	await slowly(async () => {
+		await page.click('text=Change priority of 12,005 tasks');
+		await page.waitForSelector('text=/[1-9][0-9]* of 12005|[1-9][0-9]* tasks/');
+		like(await page.textContent('main'), /Under way for.*one \*/s, 'its progress is shown, with the filter');
+		await page.click('text=Stop');
+		await page.waitForSelector('text=What was done stays done');
+	});
+	is(await violations(page), '', 'nor has its end');
+	const changed = () => Number(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/list' AND priority = 'high'"));
+	const done = changed();
+	ok(done > 0 && done < 12005, `a part is done: ${done}`);
+	await page.click('text=Back');
+	like(page.url(), /\/tasks\?queue=shop(%2F|\/)list&name=one(\+|%20)\*$/, 'the way back leads to the filter');
+	await page.selectOption('#tasks-action', 'priority');
+	await page.click('text=All that the filter finds');
+	await page.selectOption('#argument', 'high');
+	await page.click('text=Change priority of 12,005 tasks');
+	await page.waitForSelector('text=Done in');
+	is(changed(), 12005, 'the same again goes on to the end, and touches no other task');
+	is(page.problems.join('\n'), '', 'the browser has nothing to say');
+	await page.context().close();
 }
 
 async function browse(web) {
@@ -132,7 +177,8 @@ run(async () => {
 	await single(web, op);
 	await bulk(web, op);
 	await picked(web, op);
-	await stopped(op);
+	await slowly(() => stopped(op));
+	await fromTasks(web);
 	await browse(web);
 	is(await web.stop(), 0, 'it ends by SIGTERM');
 	unlike(web.lines, /error/i, 'without an error');
