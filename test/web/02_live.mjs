@@ -54,6 +54,30 @@ async function inPlace(web) {
 	await other.context().close();
 }
 
+// The times of a chart are those of the reader's zone, also after it was replaced.
+async function zones(web) {
+	const page = await open(web, { role: 'op', timezoneId: 'Asia/Kolkata', locale: 'en-GB' });
+	for (const [range, pattern] of [['1 h', /^\d\d:\d\d$/], ['7 d', /^\d+ [A-Z][a-z]+,? (?:at )?\d\d:\d\d$/]]) {
+		await page.goto(`${web.url}/queue?name=shop/new&range=${encodeURIComponent(range)}`);
+		const { axis, at, hover } = await page.evaluate(() => {
+			const text = document.querySelector('.chart text[data-at]');
+			return { axis: text.textContent, at: text.dataset.at, hover: document.querySelector('.chart .step').textContent };
+		});
+		like(axis, pattern, `an axis of ${range} has times`);
+		const local = new Date((Number(at) + 5.5 * 3600) * 1000).toISOString().slice(11, 16);
+		ok(axis.endsWith(local), 'in the zone of the reader', `${axis} ${local}`);
+		like(hover, /^\d+ [A-Z][a-z]+,? (?:at )?\d\d:\d\d GMT\+5:30\ncreated: /, 'and so has what is shown on hover');
+	}
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	sql("SELECT tq.enqueue('shop/new') FROM generate_series(1, 3)");
+	const before = await page.textContent('.totals');
+	await page.waitForFunction(text => document.querySelector('.totals').textContent !== text, before);
+	unlike(await page.innerHTML('.charts'), /UTC/, 'in what was replaced, too');
+	await page.context().close();
+	const { text } = await ask(web, '/queue?name=shop/new', { headers: { Cookie: cookieOf(await login(web, 'op')) } });
+	like(text, /data-at=\d+>\d\d:\d\d UTC</, 'without a script they are those of UTC');
+}
+
 async function rights(web) {
 	const team = cookieOf(await login(web, 'team'));
 	const stream = read(web, '/queues', { Cookie: team });
@@ -125,6 +149,7 @@ run(async () => {
 	sql("SELECT tq.enqueue('team/report'); SELECT tq.enqueue('shop/mail')");
 	const web = await startWeb();
 	await inPlace(web);
+	await zones(web);
 	await rights(web);
 	await many(web);
 	await failover(web);

@@ -86,22 +86,33 @@ x_of(int row, int rows)
 	return LEFT + (WIDTH - LEFT - 4) * (rows < 2 ? 0 : row / (rows - 1.0));
 }
 
+/* Returns whether the times of a chart need their days. */
+static bool
+has_days(const PGresult *rows)
+{
+	return row_number(rows, PQntuples(rows) - 1, "at") -
+			   row_number(rows, 0, "at") >
+		   86400;
+}
+
+/* A time of UTC; the script has it in the reader's zone, by "data-at". */
 static void
-put_time(Page *page, double at)
+put_time(Page *page, double at, bool with_day)
 {
 	time_t seconds = (time_t) at;
 	struct tm parts;
 	char text[32];
 
 	gmtime_r(&seconds, &parts);
-	strftime(text, sizeof(text), "%H:%M", &parts);
-	html(page, "%s", text);
+	strftime(text, sizeof(text), with_day ? "%d %b %H:%M" : "%H:%M", &parts);
+	html(page, "%s UTC", text);
 }
 
-/* Lines across, with their numbers; and the times of the first and last step. */
+/* Lines across, with their numbers; and the times of three steps. */
 static void
 put_axes(Page *page, const Chart *chart, const PGresult *rows, double top)
 {
+	static const char *const places[] = {"begin", "middle", "end"};
 	int last = PQntuples(rows) - 1;
 
 	for (int i = 0; i <= 2; i++)
@@ -112,17 +123,25 @@ put_axes(Page *page, const Chart *chart, const PGresult *rows, double top)
 			 "<path class=grid d=\"M%.0f %.1fH%.0f\"/><text x=%.0f y=%.1f "
 			 "class=end>",
 			 LEFT, y, WIDTH - 4, LEFT - 6, y + 4);
-		put_number(page, chart, top * i / 2);
+		if (!chart->is_time && top * i / 2 == floor(top * i / 2))
+			html_count(page, top * i / 2);
+		else
+			put_number(page, chart, top * i / 2);
 		html(page, "</text>");
 	}
-	html(page, "<text x=%.0f y=%.0f>", LEFT, HEIGHT - 6);
-	put_time(page, row_number(rows, 0, "at"));
-	html(page, "</text><text x=%.0f y=%.0f class=end>", WIDTH - 4, HEIGHT - 6);
-	put_time(page, row_number(rows, last, "at"));
-	html(page, " UTC</text>");
+	for (int i = 0; i <= 2; i++)
+	{
+		int row = last * i / 2;
+		double at = row_number(rows, row, "at");
+
+		html(page, "<text x=%.0f y=%.0f class=%s data-at=%.0f>",
+			 x_of(row, last + 1), HEIGHT - 6, places[i], at);
+		put_time(page, at, has_days(rows));
+		html(page, "</text>");
+	}
 }
 
-/* A line, with a gap where there is no number. */
+/* A line, with a gap where there is no number; a dot stands for a single one. */
 static void
 put_line(Page *page, const Series *series, const PGresult *rows, double top)
 {
@@ -135,8 +154,8 @@ put_line(Page *page, const Series *series, const PGresult *rows, double top)
 		double number = row_number(rows, row, series->column);
 
 		if (!isnan(number))
-			html(page, "%s%.1f %.1f", drawn ? "L" : "M", x_of(row, n),
-				 BOTTOM - (BOTTOM - TOP) * number / top);
+			html(page, "%s%.1f %.1f%s", drawn ? "L" : "M", x_of(row, n),
+				 BOTTOM - (BOTTOM - TOP) * number / top, drawn ? "" : "h0");
 		drawn = !isnan(number);
 	}
 	html(page, "\"/>");
@@ -152,10 +171,11 @@ put_texts(Page *page, const Chart *chart, const PGresult *rows)
 	for (int row = 0; row < n; row++)
 	{
 		html(page,
-			 "<rect class=step x=%.1f y=%.0f width=%.1f height=%.0f><title>",
-			 x_of(row, n) - width / 2, TOP, width, BOTTOM - TOP);
-		put_time(page, row_number(rows, row, "at"));
-		html(page, " UTC");
+			 "<rect class=step x=%.1f y=%.0f width=%.1f height=%.0f "
+			 "data-at=%.0f><title>",
+			 x_of(row, n) - width / 2, TOP, width, BOTTOM - TOP,
+			 row_number(rows, row, "at"));
+		put_time(page, row_number(rows, row, "at"), has_days(rows));
 		for (const Series *series = chart->series; series->column; series++)
 		{
 			html(page, "\n%s: ", series->title);
@@ -197,7 +217,7 @@ chart_show(Page *page, const Chart *chart, const PGresult *rows)
 			"<svg viewBox=\"0 0 400 150\" role=img aria-label=\"%s, %s: up to ",
 			chart->title, chart->unit);
 		put_number(page, chart, highest_of(chart, rows));
-		html(page, "\">");
+		html(page, "\"%s>", has_days(rows) ? " data-days" : "");
 		put_axes(page, chart, rows, top);
 		for (const Series *series = chart->series; series->column; series++)
 			put_line(page, series, rows, top);
@@ -244,11 +264,9 @@ chart_spark(Page *page, const char *text, const char *unit)
 			highest = numbers[i];
 	if (n < 2)
 		return;
-	html(
-		page,
-		"<svg class=spark viewBox=\"0 0 96 22\" role=img aria-label=\"up to ");
-	html_rate(page, highest);
-	html(page, "%s\"><title>up to ", unit == NULL ? "" : unit);
+	html(page, "<svg class=spark viewBox=\"0 0 96 22\" role=img><title>now ");
+	html_rate(page, numbers[n - 1]);
+	html(page, ", up to ");
 	html_rate(page, highest);
 	html(page, "%s</title><path class=\"line c1\" d=\"",
 		 unit == NULL ? "" : unit);

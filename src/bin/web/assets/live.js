@@ -30,6 +30,20 @@
 		}
 	};
 
+	// times of charts, which stand still: of an axis, or the first line of what is shown on hover
+	const clock = root => {
+		for (const mark of root.querySelectorAll('svg [data-at]')) {
+			const at = new Date(mark.dataset.at * 1000);
+			const isAxis = mark.localName === 'text';
+			const days = 'days' in mark.closest('svg').dataset;
+			const text = at.toLocaleString(undefined, {
+				hour: '2-digit', minute: '2-digit', ...(days || !isAxis) && { day: 'numeric', month: 'short' }, ...!isAxis && { timeZoneName: 'short' },
+			});
+			if (isAxis) mark.textContent = text;
+			else mark.firstChild.textContent = mark.firstChild.textContent.replace(/^.*/, () => text);
+		}
+	};
+
 	// ---- what is replaced ----
 
 	// Makes one tree like another, and leaves what the reader has opened, ticked or chosen.
@@ -57,6 +71,7 @@
 		for (const button of root.querySelectorAll('button.copy')) button.hidden = false;
 		for (const input of root.querySelectorAll('input[name=token]')) input.value = token;
 		tick(root);
+		clock(root);
 	};
 
 	const replace = text => {
