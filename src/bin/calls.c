@@ -191,7 +191,7 @@ listen_done(Call *call, PGresult *result)
 {
 	call_free(call);
 	if (result != NULL && result_is_good(result))
-		jobs_reclaim_all();
+		jobs_doubt_all();
 	else
 		listening = false;
 }
@@ -719,7 +719,10 @@ calls_send(void)
 	}
 }
 
-/* Something was taken from the worker; the payload says what, or is empty. */
+/*
+ * Something was taken from the worker; the payload says what, or is empty.  Any
+ * role can send that, so the database is asked.
+ */
 void
 calls_notified(const char *payload)
 {
@@ -729,9 +732,9 @@ calls_notified(const char *payload)
 
 		if (strstr(payload, job->task_id) != NULL &&
 			strstr(payload, run) != NULL)
-			job_lose(job, payload);
+			job_doubt(job, payload);
 		free(run);
 	}
 	if (*payload == '\0')
-		jobs_reclaim_all();
+		jobs_doubt_all();
 }

@@ -20,6 +20,7 @@
 
 #define ERRORS_LIMIT 4000 /* bytes of standard error that an error has */
 #define PROGRESS_PAUSE 1000
+#define DOUBT_PAUSE 1000
 #define MARGIN_MAX                                                            \
 	1000 /* between the end of a command and that of its claim */
 #define MALFORMED_MAX 10 /* lines of a run that are logged */
@@ -173,7 +174,8 @@ free_texts(Job *job)
 					  &job->attempt,     &job->deadline,    &job->taken_until,
 					  &job->traceparent, &job->expires,     &job->retries_left,
 					  &job->reason,      &job->result,      &job->error,
-					  &job->details,     &job->defer,       &job->progress};
+					  &job->details,     &job->defer,       &job->progress,
+					  &job->doubt};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 	{
@@ -206,6 +208,13 @@ job_free(Job *job)
 	free_texts(job);
 	free(job);
 	calls_look_again();
+}
+
+static void
+set_text(char **place, const char *text)
+{
+	free(*place);
+	*place = copy_text(text);
 }
 
 /* ---- calls about a run ---- */
@@ -245,6 +254,15 @@ ask(Job *job, Statement statement, char *value,
 	return call;
 }
 
+/* The database says that a claim is lost; a notification may have said why. */
+static void
+lose_taken(Job *job, const PGresult *result)
+{
+	job_lose(job, job->doubt != NULL && *job->doubt != '\0'
+					  ? job->doubt
+					  : result_error(result));
+}
+
 static void
 reclaim_done(Call *call, PGresult *result)
 {
@@ -256,7 +274,7 @@ reclaim_done(Call *call, PGresult *result)
 	if (result_is_good(result) && PQntuples(result) == 1)
 		claim_lasts(job, call->began, PQgetvalue(result, 0, 0));
 	else if (job->state <= JOB_RUNNING && result_is_lost(result))
-		job_lose(job, result_error(result));
+		lose_taken(job, result);
 	else
 	{
 		say_refused(call, result, "a reclaim");
@@ -269,16 +287,37 @@ static void
 reclaim(Job *job)
 {
 	job->reclaiming = true;
+	if (job->doubted)
+		job->doubted_at = now;
+	job->doubted = false;
 	ask(job, SQL_RECLAIM, copy_text(options.claim_for), reclaim_done);
+}
+
+/* A claim may be lost: the database is asked, once a second at most. */
+void
+job_doubt(Job *job, const char *why)
+{
+	job->doubted = true;
+	set_text(&job->doubt, why);
 }
 
 /* Something may have been taken from the worker, unheard. */
 void
-jobs_reclaim_all(void)
+jobs_doubt_all(void)
 {
 	for (Job *job = first_job; job != NULL; job = job->next)
-		if (job->state <= JOB_RUNNING)
-			job->reclaim_at = now;
+		job_doubt(job, "");
+}
+
+/* Returns when a claim is to be prolonged, or asked for. */
+static Moment
+reclaim_due(const Job *job)
+{
+	Moment due = job->doubted_at == 0 ? now : job->doubted_at + DOUBT_PAUSE;
+
+	if (!job->doubted || job->state > JOB_RUNNING || due > job->reclaim_at)
+		return job->reclaim_at;
+	return due;
 }
 
 static void
@@ -299,13 +338,6 @@ send_progress(Job *job)
 	job->progress = NULL;
 	job->progressing = true;
 	job->progress_at = now + PROGRESS_PAUSE;
-}
-
-static void
-set_text(char **place, const char *text)
-{
-	free(*place);
-	*place = copy_text(text);
 }
 
 /* A command is so far, as {"done": ..., "total": ..., "message": ...}. */
@@ -806,10 +838,10 @@ keep_claim(Job *job)
 		return;
 	if (now >= job->stop_at)
 		job_lose(job, "the claim cannot be prolonged");
-	else if (now >= job->reclaim_at && !job->reclaiming)
+	else if (now >= reclaim_due(job) && !job->reclaiming)
 		reclaim(job);
 	else
-		wake_at(job->reclaiming ? job->stop_at : job->reclaim_at);
+		wake_at(job->reclaiming ? job->stop_at : reclaim_due(job));
 }
 
 static void

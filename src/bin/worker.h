@@ -194,12 +194,15 @@ struct Job
 	Moment stop_at; /* its command, unless the claim is prolonged */
 	Moment kill_at;
 	bool reclaiming;
-	bool lost;       /* the claim is no longer ours */
-	bool given_back; /* because the worker ends */
-	bool alone;      /* its report is not to be with others */
-	int calls;       /* under way, and not its report */
-	int malformed;   /* lines on descriptor 3 */
-	int refused;     /* reports that were refused */
+	bool doubted;      /* the claim may be lost: the database is to say */
+	char *doubt;       /* why it may be */
+	Moment doubted_at; /* when the database was last asked for that */
+	bool lost;         /* the claim is no longer ours */
+	bool given_back;   /* because the worker ends */
+	bool alone;        /* its report is not to be with others */
+	int calls;         /* under way, and not its report */
+	int malformed;     /* lines on descriptor 3 */
+	int refused;       /* reports that were refused */
 	/* how it ended */
 	char *reason;
 	char *result;  /* JSON */
@@ -242,7 +245,8 @@ extern void job_refused(Job *job, const PGresult *result);
 extern void job_put_report(Buffer *buffer, const Job *job);
 extern void jobs_give_back_ready(const char *why);
 extern void jobs_give_back(void);
-extern void jobs_reclaim_all(void);
+extern void job_doubt(Job *job, const char *why);
+extern void jobs_doubt_all(void);
 
 /* ---- process.c: commands ---- */
 

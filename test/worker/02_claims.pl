@@ -60,6 +60,26 @@ sql("SELECT tq.worker_removed('t/keep', 'tq-worker', '$w->{id}')");
 ok(is_gone($pid), 'so does a lost claim');
 go($name);	# the worker may have the next run of it
 is(end_of($w, 'TERM'), 0, 'SIGTERM ends a worker with 0');
+
+# ---- a notification, which any role can send ----
+
+$w = begin('-q', 't/doubt', '--claim-for', '1 hour', @long);
+($name, $id) = long_task('t/doubt');
+$pid = pid_of($name);
+wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND application_name LIKE '%$w->{id}')");
+my $until = "tq.status('$id') #>> '{runs,0,takenUntil}'";
+my $taken = row("SELECT $until");
+sql('CREATE ROLE stranger LOGIN');
+sql(qq(SET ROLE stranger; SELECT pg_notify('tq_worker_tq-worker/$w->{id}', '{"runId": 0, "reason": "canceled", "taskId": "$id", "n": ' || i || '}') FROM generate_series(1, 50) i));
+ok(wait_until("$until > '$taken'"), 'a notification has the worker look');
+is((kill 0 => $pid) . ' ' . state($id), '1 running', '... and ends no command');
+sql("SELECT tq.cancel_task('$id')");
+ok(is_gone($pid), '... which a cancel ends');
+ok(said($w, qr/is taken from this worker: .*canceled/), '... and the worker says why');
+is(end_of($w, 'TERM'), 0, '... and ends');
+
+# ---- commands that do not want to end ----
+
 $w = begin('-q', 't/stubborn', '--kill-after', '300ms', $stubborn, '{payload.name}');
 ($name, $id) = long_task('t/stubborn');
 $pid = pid_of($name);
