@@ -285,7 +285,7 @@ CREATE FUNCTION pg_temp.literal(type regtype, as_type text) RETURNS text LANGUAG
 		WHEN type = 'text'::regtype THEN '''a/b'''
 		WHEN type = 'interval'::regtype THEN '''1 h'''
 		WHEN type = 'timestamptz'::regtype THEN '''now'''
-		WHEN type = 'boolean'::regtype THEN '''t'''
+		WHEN type = 'boolean'::regtype THEN 'true'	-- tq.slugid('t') would be a cast to the type
 		WHEN type = 'int4multirange'::regtype THEN '''{}'''
 		ELSE '''0''' END $$;
 CREATE FUNCTION pg_temp.bad_calls(as_type text) RETURNS TABLE (function regprocedure, call text, error text) LANGUAGE sql AS $$

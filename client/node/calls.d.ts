@@ -203,8 +203,10 @@ export interface Calls {
   setQueue(arguments: { taskQueueId: string; settings: Json }): Promise<any>
   /** resolve an unscheduled or pending task as completed, skipped, so that its dependents go on; output is its result; returns its status */
   skipTask(arguments: { taskId: string; output?: Json | null }): Promise<any>
-  /** a new random slugid */
+  /** a new slugid, which begins with the time unless tq.ordered_ids is off */
   slugid(): Promise<string>
+  /** the same; false: one that is random as a whole */
+  slugid(arguments: { ordered: boolean }): Promise<string>
   /** the slugid of a name: the same for the same name, always and everywhere */
   stableSlugid(arguments: { name: string }): Promise<string>
   /** the task status structure: state, retriesLeft, runs */

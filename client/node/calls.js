@@ -97,7 +97,7 @@ export const calls = {
   sealTaskGroup: ['value seal_task_group(task_group_id tq.slugid)'],
   setQueue: ['value set_queue(task_queue_id text, settings jsonb)'],
   skipTask: ['value skip_task(task_id tq.slugid, output jsonb)'],
-  slugid: ['value slugid()'],
+  slugid: ['value slugid()', 'value slugid(ordered boolean)'],
   stableSlugid: ['value stable_slugid(name text)'],
   status: ['value status(task_id tq.slugid)'],
   statuses: ['rows statuses(task_ids tq.slugid[])'],

@@ -440,7 +440,7 @@ callback_read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
 	task->defined_deadline = task->deadline;
 	if (PG_ARGISNULL(ARG_TASK_ID))
 	{
-		tq_slug_random(&task->task_id);
+		tq_slug_new(&task->task_id);
 		tq_bucket_choose(&task->task_id, group);
 	}
 	else

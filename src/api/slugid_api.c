@@ -123,12 +123,20 @@ tq_slugid_send(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
 }
 
+/*
+ * slugid() -> a new slugid, which begins with the time unless tq.ordered_ids is off
+ *
+ * slugid(ordered bool) -> the same; false: one that is random as a whole
+ */
 Datum
 tq_slugid(PG_FUNCTION_ARGS)
 {
 	TqSlug *slug = palloc(sizeof(TqSlug));
 
-	tq_slug_random(slug);
+	if (PG_NARGS() == 0 || PG_GETARG_BOOL(0))
+		tq_slug_new(slug);
+	else
+		tq_slug_random(slug);
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
@@ -142,7 +150,7 @@ tq_slugid_in_bucket(PG_FUNCTION_ARGS)
 	int bucket = tq_arg_int(fcinfo, 0, "bucket", 0, TQ_SLUG_BUCKETS - 1);
 	TqSlug *slug = palloc(sizeof(TqSlug));
 
-	tq_slug_random(slug);
+	tq_slug_new(slug);
 	tq_slug_set_bucket(slug, bucket);
 	PG_RETURN_TQ_SLUG_P(slug);
 }

@@ -399,7 +399,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	definition.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
 	if (definition.has_own_id)
 	{
-		tq_slug_random(result);
+		tq_slug_new(result);
 		tq_bucket_choose(result, given_group(fcinfo));
 	}
 	else
@@ -428,7 +428,7 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 
 	if (PG_ARGISNULL(ARG_TASK_ID))
 	{
-		TqSlug *slugs = tq_slugs_random(npayloads);
+		TqSlug *slugs = tq_slugs_new(npayloads);
 		const TqSlug *group = given_group(fcinfo);
 
 		/*

@@ -154,7 +154,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	TqSlug task_id;
 	TqTaskDefinition new;
 
-	tq_slug_random(&task_id);
+	tq_slug_new(&task_id);
 	tq_definition_parse(&task_id, &letter->definition->root, true, &new);
 	tq_slug_set_bucket(&task_id, tq_slug_bucket(&new.named.group_slug));
 	new.named.task.task_id = task_id;

@@ -469,7 +469,7 @@ BEGIN
 	PERFORM tq_internal.require_pg_cron();
 
 	cron.name := name;
-	cron.id := tq.slugid();
+	cron.id := tq.slugid(ordered => false);
 	cron.role := tq_internal.caller();
 	cron.schedule := schedule;
 	cron.created := tq_internal.clock_now();

@@ -512,7 +512,7 @@ COMMENT ON TABLE tq_internal.disabled_channel IS 'exchanges whose default channe
 
 CREATE TABLE tq_internal.cron (
 	name text NOT NULL,				-- one of its owner
-	id tq.slugid NOT NULL,			-- random: of it the ids of its tasks are made, which no other role can guess
+	id tq.slugid NOT NULL,			-- all of it random: of it the ids of its tasks are made, which no other role can guess
 	role regrole NOT NULL,			-- that owns it
 	schedule text NOT NULL,
 	task_queue_id text NOT NULL,

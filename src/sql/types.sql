@@ -29,7 +29,11 @@ COMMENT ON TYPE tq.slugid IS 'a version 4 UUID that reads as the 22-character sl
 
 CREATE FUNCTION tq.slugid() RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid' LANGUAGE C VOLATILE PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid() IS 'a new random slugid';
+COMMENT ON FUNCTION tq.slugid() IS 'a new slugid, which begins with the time unless tq.ordered_ids is off';
+
+CREATE FUNCTION tq.slugid(ordered bool) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_slugid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid(bool) IS 'the same; false: one that is random as a whole';
 
 CREATE FUNCTION tq_internal.slugid_from_uuid(uuid) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_from_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -41,7 +45,7 @@ COMMENT ON FUNCTION tq_internal.slugid_to_uuid(tq.slugid) IS 'cast of a slugid t
 
 CREATE FUNCTION tq_internal.slugid_in_bucket(bucket int) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_in_bucket' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq_internal.slugid_in_bucket(int) IS 'a new random slugid in one of the buckets 0 to 1023';
+COMMENT ON FUNCTION tq_internal.slugid_in_bucket(int) IS 'a new slugid in one of the buckets 0 to 1023';
 
 CREATE FUNCTION tq_internal.bucket(id tq.slugid) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_bucket' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

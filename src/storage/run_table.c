@@ -123,17 +123,10 @@ static Claim claims[CLAIMS_KEPT];
 static Oid claims_of = InvalidOid; /* oid of the table that they are about */
 static bool added_claims = false;  /* by the current transaction */
 
-/*
- * Returns the entry for a task_id.  The ids are random, so any of their bits
- * serve as a hash.
- */
 static Claim *
 claim_of(const TqSlug *task_id)
 {
-	uint16 hash;
-
-	memcpy(&hash, task_id->bytes, sizeof(hash));
-	return &claims[hash % CLAIMS_KEPT];
+	return &claims[tq_slug_hash(task_id) % CLAIMS_KEPT];
 }
 
 /*

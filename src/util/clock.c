@@ -52,6 +52,15 @@ tq_clock_real_seconds(void)
 	return GetCurrentTimestamp() / USECS_PER_SEC;
 }
 
+/* The same, in milliseconds since 1970. */
+uint64
+tq_clock_unix_ms(void)
+{
+	return (uint64) (GetCurrentTimestamp() / USECS_PER_MS +
+					 (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) *
+						 (SECS_PER_DAY * INT64CONST(1000)));
+}
+
 /*
  * Returns whether the clock was set back since the last time that a process has
  * read from it, which this time becomes.

@@ -59,6 +59,7 @@ int tq_max_unique_keys = 10000000;
 int tq_max_foreign_dependencies = 1000000;
 int tq_quotas_left = 0;
 bool tq_maintenance = true;
+bool tq_ordered_ids = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
 int tq_notify_payload = TQ_NOTIFY_AUTO;
@@ -505,6 +506,11 @@ tq_guc_define(void)
 		"Task groups of so many tasks get counters, which group_progress() reads.",
 		NULL, &tq_counted_group, 1000, 1, INT_MAX, PGC_SUSET, 0, NULL, NULL,
 		NULL);
+	DefineCustomBoolVariable("tq.ordered_ids",
+							 "Whether new ids begin with the time.",
+							 "Each can then be asked when it was made.",
+							 &tq_ordered_ids, true, PGC_SUSET, 0, NULL, NULL,
+							 NULL);
 	/* No limit: any role may change it for itself. */
 	DefineCustomEnumVariable(
 		"tq.credentials", "Whether claims return credentials.",

@@ -3,10 +3,11 @@
  *	  The type tq.slugid: a version 4 UUID written as a 22-character slug.
  *
  * Decides what is a slugid (doc/spec/taskcluster.md 1.1) and how it is read,
- * written, compared, hashed and made.  A value is 16 bytes and always a version
- * 4 UUID of the RFC variant: all input is checked here, so that other code need
- * not check it.  What an id stands for, and which error a bad id inside a task
- * definition raises, is left to the layers above.
+ * written, compared and hashed.  A value is 16 bytes and always a version 4 UUID
+ * of the RFC variant: all input is checked here, so that other code need not
+ * check it.  How new ones are made is left to new_slugid.c; what an id stands
+ * for, and which error a bad id inside a task definition raises, to the layers
+ * above.
  */
 #include "postgres.h"
 
@@ -60,13 +61,26 @@ tq_slug_bucket(const TqSlug *slug)
 	return (slug->bytes[14] << 8 | slug->bytes[15]) & (TQ_SLUG_BUCKETS - 1);
 }
 
-/* Replaces the bucket of an id; its other 112 random bits stay. */
+/* Replaces the bucket of an id; its other bits stay. */
 void
 tq_slug_set_bucket(TqSlug *slug, int bucket)
 {
 	Assert(bucket >= 0 && bucket < TQ_SLUG_BUCKETS);
 	slug->bytes[14] = (slug->bytes[14] & 0xFC) | (uint8) (bucket >> 8);
 	slug->bytes[15] = (uint8) bucket;
+}
+
+/*
+ * Returns a hash of an id for a table that a session keeps.  Of a new id two of
+ * these bytes are random: neither of its time, nor of the bucket, which is that
+ * of its group; the others tell the ids of clients apart.
+ */
+uint16
+tq_slug_hash(const TqSlug *slug)
+{
+	const uint8 *bytes = slug->bytes;
+
+	return (uint16) ((bytes[0] ^ bytes[12]) << 8 | (bytes[1] ^ bytes[13]));
 }
 
 /*
@@ -128,59 +142,9 @@ tq_slug_text(const TqSlug *slug)
 	return text;
 }
 
-/* Generates slugids from the server's source of strong random numbers. */
-static void
-slugid_draw(TqSlug *slugs, int n)
-{
-	if (!pg_strong_random(slugs, sizeof(TqSlug) * n))
-		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-						errmsg("could not generate random values")));
-	for (int i = 0; i < n; i++)
-		tq_slug_set_version(&slugs[i]);
-}
-
-/*
- * Generates one slugid.  A call of the source costs as much as 8,000
- * instructions whatever it returns, so each process draws some in advance: a
- * twentieth of a create.  The postmaster draws none, which its children would
- * share.
- */
-void
-tq_slug_random(TqSlug *slug)
-{
-	static TqSlug drawn[64];
-	static int left = 0;
-
-	if (IsPostmasterEnvironment && !IsUnderPostmaster)
-	{
-		slugid_draw(slug, 1);
-		return;
-	}
-	if (left == 0)
-	{
-		slugid_draw(drawn, lengthof(drawn));
-		left = lengthof(drawn);
-	}
-	*slug = drawn[--left];
-}
-
 /* Compares two slugids, for qsort(). */
 int
 tq_compare_slugs(const void *a, const void *b)
 {
 	return tq_slug_compare((const TqSlug *) a, (const TqSlug *) b);
-}
-
-/*
- * Generates n slugids in ascending order, in which inserting them into an
- * index is fastest.
- */
-TqSlug *
-tq_slugs_random(int n)
-{
-	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-
-	slugid_draw(slugs, n);
-	qsort(slugs, n, sizeof(TqSlug), tq_compare_slugs);
-	return slugs;
 }

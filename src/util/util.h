@@ -79,6 +79,7 @@ typedef enum TqCredentialsSetting
 
 extern int tq_credentials; /* a TqCredentialsSetting */
 extern bool tq_maintenance;
+extern bool tq_ordered_ids;
 extern bool tq_publish_retried_exceptions;
 
 /* What NOTIFY carries: values of tq.notify_payload. */
@@ -128,6 +129,7 @@ extern int64 tq_clock_offset; /* us, which guc.c sets */
 extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_real_now(void);
 extern int64 tq_clock_real_seconds(void);
+extern uint64 tq_clock_unix_ms(void);
 extern bool tq_clock_went_back(TimestampTz *last, TimestampTz now);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
 extern int64 tq_clock_ms_until(TimestampTz t);
@@ -213,8 +215,6 @@ typedef struct TqSlug
 extern bool tq_slug_parse(const char *text, size_t len, TqSlug *slug);
 extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
-extern void tq_slug_random(TqSlug *slug);
-extern TqSlug *tq_slugs_random(int n);
 
 /* Compares two slugids by their bytes, which is not the order of their texts. */
 #define tq_slug_compare(a, b) memcmp((a)->bytes, (b)->bytes, TQ_SLUG_BYTES)
@@ -225,6 +225,13 @@ extern bool tq_slug_is_random(const TqSlug *slug);
 extern void tq_slug_set_version(TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
 extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
+extern uint16 tq_slug_hash(const TqSlug *slug);
+
+/* ---- new_slugid.c: slugids that the server makes ---- */
+
+extern void tq_slug_random(TqSlug *slug);
+extern void tq_slug_new(TqSlug *slug);
+extern TqSlug *tq_slugs_new(int n);
 
 /* ---- stable_slugid.c: slugids that are made of names ---- */
 

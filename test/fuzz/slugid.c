@@ -8,65 +8,15 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
 #include "../../src/util/util.h"
 #include "fuzz.h"
 
 /* ---- in place of the server ---- */
 
-bool IsPostmasterEnvironment = false;
-bool IsUnderPostmaster = false;
-
 void *
 palloc(Size size)
 {
 	return malloc(size);
-}
-
-bool
-pg_strong_random(void *bytes, size_t len)
-{
-	memset(bytes, 0xA5, len);
-	return true;
-}
-
-#undef qsort
-void
-pg_qsort(void *base, size_t nel, size_t elsize,
-		 int (*compare)(const void *, const void *))
-{
-	qsort(base, nel, elsize, compare);
-}
-
-bool
-errstart(int elevel, const char *domain)
-{
-	abort();
-}
-
-bool
-errstart_cold(int elevel, const char *domain)
-{
-	abort();
-}
-
-int
-errcode(int sqlerrcode)
-{
-	abort();
-}
-
-int
-errmsg(const char *fmt, ...)
-{
-	abort();
-}
-
-void
-errfinish(const char *filename, int lineno, const char *funcname)
-{
-	abort();
 }
 
 /* ---- the rule ---- */

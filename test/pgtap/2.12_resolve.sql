@@ -83,5 +83,21 @@ SELECT is((SELECT string_agg(DISTINCT outcome, ' ') || count(*) FROM tq.resolve(
 	'resolved1000', 'resolve: in one call');
 SELECT is(count(*), 1000::bigint, 'resolve: all are completed') FROM many, tq.status(task_id) AS s WHERE s ->> 'state' = 'completed';
 
+-- A session remembers what it has claimed: few of 200 tasks are looked up to be resolved,
+-- whether their ids begin with the same time, and have the bucket of their group, or not.
+CREATE FUNCTION pg_temp.remembered(ordered text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	ids tq.slugid[];
+	before bigint;
+BEGIN
+	PERFORM set_config('tq.ordered_ids', ordered, true);
+	PERFORM tq.enqueue_tasks('res/remembered', array_fill('{}'::jsonb, ARRAY[200]), task_group_id => tq.slugid());
+	ids := array(SELECT task_id FROM tq.claim_work('res/remembered', 'wg', 'w', 200));
+	before := pg_stat_get_xact_numscans('tq_internal.task_task_id_key'::regclass);
+	PERFORM tq.resolve(ids, array_fill(0, ARRAY[200]));
+	RETURN pg_stat_get_xact_numscans('tq_internal.task_task_id_key'::regclass) - before < 50;
+END $$;
+SELECT is(pg_temp.remembered(ordered), true, '2.12 what the session has claimed is remembered, tq.ordered_ids = ' || ordered) FROM unnest('{on,off}'::text[]) AS ordered;
+
 SELECT * FROM finish();
 ROLLBACK;

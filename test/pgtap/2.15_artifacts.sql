@@ -252,6 +252,7 @@ SELECT is(pg_temp.put('t', 'turn', pg_temp.art('link', '{"artifact": "public/inl
 SELECT pg_temp.refuses(pg_temp.putting('t', 'turn', pg_temp.art('link', '{"artifact": "public/error"}')), 'TQ409', '2.15 but no other', '%other details%');
 -- the upload id: the first one that was given or generated
 SELECT pg_temp.put('t', 'made', pg_temp.art('object')) ->> 'uploadId' AS made \gset
+SELECT is(pg_temp.is_timed(:'made'), false, '2.15 an uploadId is random as a whole');
 SELECT is(pg_temp.put('t', 'made', pg_temp.art('object')) ->> 'uploadId', :'made', '2.15 a repeat without uploadId keeps the first one');
 SELECT is(pg_temp.put('t', 'made', pg_temp.art('object', jsonb_build_object('uploadId', :'made'))) ->> 'uploadId', :'made', '2.15 a repeat with it');
 SELECT pg_temp.refuses(pg_temp.putting('t', 'made', pg_temp.art('object', '{"uploadId": "other___QAGAAAAAAAAAAA"}')), 'TQ409', '2.15 a repeat with another', '%other details%');

@@ -239,6 +239,7 @@ SELECT is(command, format($$SELECT cron.unschedule(jobid) FROM cron.job WHERE jo
 -- The id of the next firing is not one that another role could take.
 SELECT isnt(tq_internal.fire_cron('a', pg_temp.minute(-50)), tq.stable_slugid(format('tq.cron %s %s', name, pg_temp.iso(pg_temp.minute(-50)))), '15.3 the id of a task is not made of what others know')
 FROM tq_internal.cron WHERE name = 'a';
+SELECT is(pg_temp.is_timed(id), false, '15.3.2 nor of a time') FROM tq_internal.cron WHERE name = 'a';
 SELECT ok(NOT has_table_privilege('boss', 'tq_internal.cron', 'SELECT') AND NOT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'cron_overview' AND column_name = 'id'),
 	'15.3 of what it is made, only the owner of the table reads');
 

@@ -17,6 +17,24 @@ SELECT is((SELECT count(DISTINCT tq_internal.bucket(id::tq.slugid)) > 50 FROM un
 SELECT is((SELECT count(DISTINCT id) FROM unnest(tq.enqueue_tasks('test/q', array_fill('{}'::jsonb, ARRAY[1000]), task_group_id => pg_temp.id('g', 1023))) AS id), 1000::bigint, '16.1.2 the ids of a group are distinct');
 SELECT is(tq_internal.bucket(tq.on_group_resolved(pg_temp.id('g', 5), 'test/q')), 5, '16.1.2 on_group_resolved: the bucket of the group that it waits for');
 
+-- 16.1.4 new ids begin with the time
+SELECT is(pg_temp.is_timed(id), true, '16.1.4 begins with the time: ' || what)
+FROM (VALUES ('slugid', tq.slugid()), ('true', tq.slugid(ordered => true)), ('slugid_in_bucket', tq_internal.slugid_in_bucket(7)), ('enqueue', tq.enqueue('test/q')),
+	('enqueue with a group', tq.enqueue('test/q', task_group_id => pg_temp.id('g', 5))), ('on_group_resolved', tq.on_group_resolved(pg_temp.id('g', 5), 'test/q'))) AS v (what, id);
+SELECT is(bool_and(pg_temp.is_timed(id::tq.slugid)), true, '16.1.4 enqueue_tasks') FROM unnest(tq.enqueue_tasks('test/q', array_fill('{}'::jsonb, ARRAY[20]))) AS id;
+SELECT is((SELECT pg_temp.is_timed(tq.slugid()) FROM set_config('tq.clock_offset', '20 days', true)), true, '16.1.4 tq.clock_offset does not shift it');
+SELECT is((SELECT count(DISTINCT right(id::text, 12)) FROM (SELECT tq.slugid() AS id FROM generate_series(1, 2000)) AS s), 2000::bigint, '16.1.4 the rest is random');
+SELECT is((SELECT bit_or(bits)::text || ' ' || bit_and(bits)::text FROM (SELECT right(uuid_send(tq.slugid()::uuid)::text, 20)::text AS hex FROM generate_series(1, 200)) AS s,
+	LATERAL CAST('x' || hex AS bit(80)) AS bits), '0100' || repeat('1', 12) || '10' || repeat('1', 62) || ' 0100' || repeat('0', 12) || '10' || repeat('0', 62), '16.1.4 74 bits of it');
+SELECT is(pg_temp.is_timed(tq.slugid(ordered => false)), false, '16.1.4 ordered => false');
+SET LOCAL tq.clock_offset = 0;
+SET LOCAL tq.ordered_ids = off;
+SELECT is(pg_temp.is_timed(id), false, '16.1.4 tq.ordered_ids = off: ' || what)
+FROM (VALUES ('slugid', tq.slugid()), ('slugid_in_bucket', tq_internal.slugid_in_bucket(7)), ('enqueue', tq.enqueue('test/q'))) AS v (what, id);
+SELECT is(bool_or(pg_temp.is_timed(id::tq.slugid)), false, '16.1.4 off: enqueue_tasks') FROM unnest(tq.enqueue_tasks('test/q', '{1,2,3}')) AS id;
+SELECT is(pg_temp.is_timed(tq.slugid(ordered => true)), false, '16.1.4 off, and ordered => true');
+RESET tq.ordered_ids;
+
 -- a database that is no shard
 SELECT is(tq_internal.buckets(), NULL, '16.2 no buckets are set');
 SELECT lives_ok(format($$SELECT tq.enqueue('test/q', task_id => %L, task_group_id => %L)$$, pg_temp.id('other', 3), pg_temp.id('g', 5)), '16.3.5 refuses no id');

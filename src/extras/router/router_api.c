@@ -128,11 +128,10 @@ integers(const ArrayType *array, int *n)
 	return (const int32 *) ARR_DATA_PTR(array);
 }
 
-/* The set of a task: the first bytes of an id are random. */
 static KnownSet *
 set_of_task(const TqSlug *id)
 {
-	return &known_sets[(id->bytes[0] << 8 | id->bytes[1]) % KNOWN_SETS];
+	return &known_sets[tq_slug_hash(id) % KNOWN_SETS];
 }
 
 /*
