@@ -39,9 +39,34 @@ async function large(web, cookie) {
 	it = raw(web, `GET /${'a'.repeat(2 ** 20)} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
 	await until(() => it.closed || /^HTTP\/1.1 4/.test(it.text), 'so is a line of 1 MB');
 	const fields = { method: 'POST', headers: form({}).headers, body: 'a=b&'.repeat(50000) };
-	is((await ask(web, '/login', fields)).status, 400, 'a form of 50,000 fields is refused');
+	is((await ask(web, '/login', { ...fields, headers: { ...fields.headers, Origin: web.url } })).status, 413, 'a login is small');
+	is((await ask(web, '/do', { ...fields, headers: { ...fields.headers, Cookie: cookie } })).status, 400, 'a form of 50,000 fields is refused');
 	await others(web, cookie, 'after what is large');
 }
+
+// What is sent without a session is not kept, and what a role sends is bounded.
+async function unkept(web, cookie) {
+	const before = memory(web);
+	const size = 250000;
+	const send = (path, more) => { const it = raw(web, `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${more}Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${size}\r\n\r\n`); it.sent = new Promise(resolve => { it.socket.write('a'.repeat(size - 1), resolve); it.socket.on('close', resolve); }); return it; };
+	let all = Array.from({ length: 400 }, () => send('/do', ''));
+	await Promise.all(all.map(it => it.sent));
+	await others(web, cookie, 'while 100 MB come without a session');
+	ok(memory(web) < before + 32 * factor, `which are not kept: ${memory(web).toFixed(1)} MB, ${before.toFixed(1)} before`);
+	all[0].socket.write('a');
+	await until(() => /^HTTP\/1.1 303[^]*Location: \/login/.test(all[0].text), 'and lead to the login when they have come');
+	for (const it of all) it.socket.destroy();
+	const team = cookieOf(await login(web, 'team'));
+	all = Array.from({ length: 400 }, () => send('/do', `Cookie: ${team}\r\n`));
+	await Promise.all(all.map(it => it.sent));
+	await until(() => all.some(it => it.text.startsWith('HTTP/1.1 503')), 'of one role not all are taken');
+	const pause = { token: await tokenOf(web, cookie), call: 'pause_queue', queue: 'shop/mail', more: 'x'.repeat(200000) };
+	is((await ask(web, '/do', { ...form(pause), headers: { ...form({}).headers, Cookie: cookie } })).status, 303, 'and another role may send as before');
+	ok(memory(web) < before + 64 * factor, `with ${memory(web).toFixed(1)} MB`);
+	for (const it of all) it.socket.destroy();
+}
+
+const tokenOf = async (web, cookie) => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.match(/name=token content="([0-9a-f]{64})"/)[1];
 
 async function malformed(web, cookie) {
 	const head = 'GET /queues?find=%zz&a=%00&=&&;=%u HTTP/1.1\r\nHost: localhost\r\n';
@@ -132,6 +157,7 @@ run(async () => {
 	const web = await startWeb();
 	const cookie = cookieOf(await login(web, 'op'));
 	await large(web, cookie);
+	await unkept(web, cookie);
 	await malformed(web, cookie);
 	await fields(web, cookie);
 	await blocked(web, cookie);

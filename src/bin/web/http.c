@@ -4,7 +4,9 @@
  *
  * That thread reads a request, refuses what is too large, comes from another host
  * or asks for no page, and suspends the connection until a worker has made the
- * answer.  A worker takes the first page for which there is a connection of its
+ * answer.  What a POST sends is kept only after its header has been found to be one
+ * of a session, and not more of one role than room is left for others; a login may
+ * send little.  A worker takes the first page for which there is a connection of its
  * role: so a role that has slow statements waits for itself only.  The lock of the
  * list is held while that of the accesses is taken.
  */
@@ -19,6 +21,9 @@
 #include "web.h"
 
 #define UPLOAD_MAX (256 * 1024)
+#define LOGIN_MAX (8 * 1024) /* what a POST without a login may send */
+#define UPLOADS_MAX                                                           \
+	(32L * 1024 * 1024) /* of all that are being read or done */
 #define HEADER_MAX (16 * 1024)
 #define WAITING_MAX 512
 #define STACK_SIZE (256 * 1024)
@@ -37,6 +42,7 @@ static Page *first; /* those that wait */
 static Page **last = &first;
 static int waiting;
 static bool stopping;
+static Page *uploads; /* those with a reservation; of libmicrohttpd's thread */
 
 /* ---- a page ---- */
 
@@ -50,16 +56,23 @@ page_new(void)
 	return page;
 }
 
+/* What was sent may have a password. */
+static void
+forget_upload(Page *page)
+{
+	if (page->upload.data != NULL)
+		explicit_bzero(page->upload.data, page->upload.length);
+	buffer_free(&page->upload);
+}
+
 void
 page_free(Page *page)
 {
 	if (page->access != NULL)
 		database_leave(page->access);
-	if (page->upload.data != NULL)
-		explicit_bzero(page->upload.data, page->upload.length);
+	forget_upload(page);
 	fields_free(&page->query);
 	fields_free(&page->form);
-	buffer_free(&page->upload);
 	buffer_free(&page->body);
 	free(page->path);
 	free(page->query_text);
@@ -362,19 +375,74 @@ http_nudge(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Returns whether too many pages wait, or too many of the role of this one. */
+/*
+ * Returns whether too many pages wait, or too many of the role of this one; without a
+ * login, of its address.
+ */
 static bool
 is_busy(const Page *page)
 {
 	int same = 0;
+	int same_client = 0;
 	bool busy;
 
 	pthread_mutex_lock(&lock);
 	for (const Page *other = first; other != NULL; other = other->next)
-		same += other->access == page->access;
-	busy = waiting >= WAITING_MAX || same >= WAITING_MAX / 8;
+		if (other->access == page->access)
+		{
+			same++;
+			same_client += strcmp(other->client, page->client) == 0;
+		}
+	busy = waiting >= WAITING_MAX || same >= WAITING_MAX / 8 ||
+		   (page->route->is_open && same_client >= WAITING_MAX / 32);
 	pthread_mutex_unlock(&lock);
 	return busy;
+}
+
+/* ---- what a POST sends ---- */
+
+static size_t
+upload_limit(const Page *page)
+{
+	return page->route != NULL && !page->route->is_open ? UPLOAD_MAX
+														: LOGIN_MAX;
+}
+
+/*
+ * Reserves room for what a page is going to be sent; false: its role has as much as
+ * all others together could still have.  A login needs none.
+ */
+static bool
+reserve(Page *page, size_t length)
+{
+	long all = (long) length;
+	long same = (long) length;
+
+	if (page->route->is_open)
+		return true;
+	for (const Page *other = uploads; other; other = other->next_upload)
+	{
+		all += (long) other->reserved;
+		if (other->access == page->access)
+			same += (long) other->reserved;
+	}
+	if (same > UPLOADS_MAX - all)
+		return false;
+	page->reserved = length;
+	page->next_upload = uploads;
+	uploads = page;
+	return true;
+}
+
+static void
+unreserve(Page *page)
+{
+	for (Page **at = &uploads; *at != NULL; at = &(*at)->next_upload)
+		if (*at == page)
+		{
+			*at = page->next_upload;
+			return;
+		}
 }
 
 /* ---- what a request asks for ---- */
@@ -417,20 +485,29 @@ read_client(Page *page)
 		snprintf(page->client, sizeof(page->client), "%s", forwarded);
 }
 
-/* Returns whether the query and the form can be read. */
+/* Returns whether the form can be read. */
 static bool
-read_fields(Page *page)
+read_form(Page *page)
 {
 	const char *type = page_header(page, "Content-Type");
-	size_t length = page->query_text == NULL ? 0 : strlen(page->query_text);
+	bool good =
+		type != NULL &&
+		strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0 &&
+		fields_read(&page->form, page->upload.data, page->upload.length);
 
-	if (!fields_read(&page->query, page->query_text, length))
-		return false;
-	if (!page->post)
-		return true;
-	return type != NULL &&
-		   strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0 &&
-		   fields_read(&page->form, page->upload.data, page->upload.length);
+	forget_upload(page);
+	if (!good)
+		refuse(page, MHD_HTTP_BAD_REQUEST, "Bad request",
+			   "A field is not UTF-8, or malformed.");
+	return good;
+}
+
+static bool
+read_query(Page *page)
+{
+	return fields_read(&page->query, page->query_text,
+					   page->query_text == NULL ? 0
+												: strlen(page->query_text));
 }
 
 /* Says who may not have this page, or sends whom we do not know to the login. */
@@ -454,7 +531,7 @@ has_access(Page *page)
 	return page->access != NULL;
 }
 
-/* Checks a request; true: a worker is to make the page. */
+/* Checks the header of a request; true: a worker is to make the page. */
 static bool
 is_for_worker(Page *page)
 {
@@ -462,7 +539,7 @@ is_for_worker(Page *page)
 		refuse(page, MHD_HTTP_MISDIRECTED_REQUEST, "Wrong host",
 			   "This page is not known by that name. Start tq-web with --host "
 			   "and the name.");
-	else if (!read_fields(page))
+	else if (!read_query(page))
 		refuse(page, MHD_HTTP_BAD_REQUEST, "Bad request",
 			   "A field is not UTF-8, or malformed.");
 	else if (page->is_cut || (page->route = route_find(page->path)) == NULL)
@@ -528,7 +605,7 @@ answer_asset(Page *page, enum MHD_Result *result)
 	return true;
 }
 
-/* The request is whole. */
+/* The request is whole, but for what was not kept of it. */
 static enum MHD_Result
 begin(Page *page)
 {
@@ -536,8 +613,7 @@ begin(Page *page)
 
 	if (answer_asset(page, &result))
 		return result;
-	read_client(page);
-	if (!is_for_worker(page))
+	if (page->is_refused || (page->post && !read_form(page)))
 		return answer(page);
 	if (page->route->show == page_live)
 		return live_open(page) ? stream(page) : answer(page);
@@ -555,27 +631,53 @@ begin(Page *page)
 
 /* ---- libmicrohttpd ---- */
 
-/* What is known when the header has been read. */
+/*
+ * The header has been read.  What is too large is refused at once; what is refused
+ * otherwise is read to its end, and dropped, so that the browser reads the answer.
+ */
 static enum MHD_Result
 begin_request(Page *page, struct MHD_Connection *http, const char *path,
 			  const char *method)
 {
-	const char *length;
+	const char *text;
+	size_t length = 0;
 
 	page->http = http;
 	page->path = copy_text(path);
 	page->post = strcmp(method, "POST") == 0;
-	length = page_header(page, "Content-Length");
+	read_client(page);
+	page->is_refused = !is_for_worker(page);
+	if (page->post)
+	{
+		text = page_header(page, "Content-Length");
+		length = text == NULL ? upload_limit(page) : strtoull(text, NULL, 10);
+	}
 	if (!page->post && strcmp(method, "GET") != 0 &&
 		strcmp(method, "HEAD") != 0)
 		refuse(page, MHD_HTTP_METHOD_NOT_ALLOWED, "Not done",
 			   "There is no page for that method.");
-	else if (length != NULL && strtoull(length, NULL, 10) > UPLOAD_MAX)
+	else if (length > upload_limit(page))
 		refuse(page, MHD_HTTP_CONTENT_TOO_LARGE, "Too large",
 			   "What was sent is too large.");
-	else
+	else if (page->is_refused || reserve(page, length))
 		return MHD_YES;
+	else
+		refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
+			   "Too much is being sent. Try again.");
 	return answer(page);
+}
+
+/* Keeps a part of what a POST sends, or drops it. */
+static enum MHD_Result
+take_upload(Page *page, const char *upload, size_t *length)
+{
+	page->received += *length;
+	if (page->received > upload_limit(page))
+		return MHD_NO;
+	if (!page->is_refused)
+		buffer_add(&page->upload, upload, *length);
+	*length = 0;
+	return MHD_YES;
 }
 
 static enum MHD_Result
@@ -590,13 +692,7 @@ handle(void *subject, struct MHD_Connection *http, const char *path,
 	if (page->http == NULL)
 		return begin_request(page, http, path, method);
 	if (*upload_length > 0)
-	{
-		if (page->upload.length + *upload_length > UPLOAD_MAX)
-			return MHD_NO;
-		buffer_add(&page->upload, upload, *upload_length);
-		*upload_length = 0;
-		return MHD_YES;
-	}
+		return take_upload(page, upload, upload_length);
 	return page->is_done ? answer(page) : begin(page);
 }
 
@@ -620,7 +716,10 @@ end_request(void *subject, struct MHD_Connection *http, void **context,
 			enum MHD_RequestTerminationCode code)
 {
 	if (*context != NULL)
+	{
+		unreserve(*context);
 		page_free(*context);
+	}
 	*context = NULL;
 	set_client(http, CLIENT_WAITING);
 }

@@ -102,7 +102,11 @@ struct Page
 	bool is_live; /* regions are wanted only, for a feed */
 	Feed *feed;
 	char *path;
-	bool is_cut; /* by a NUL */
+	bool is_cut;     /* by a NUL */
+	bool is_refused; /* what it sends is not kept */
+	size_t received; /* of that */
+	size_t reserved; /* for it */
+	Page *next_upload;
 	char *query_text;
 	Fields query;
 	Fields form;
