@@ -93,6 +93,8 @@ export interface Calls {
   groupDot(arguments: { taskGroupId: string; maxNodes?: number | null }): Promise<string>
   /** the runs of a task group by worker and time, as an SVG */
   groupGantt(arguments: { taskGroupId: string; maxRows?: number | null }): Promise<string>
+  /** the graph of a task group as an SVG; with a link, such as /task?id=, the box of a task leads to that with its id */
+  groupGraph(arguments: { taskGroupId: string; maxNodes?: number | null; link?: string | null }): Promise<string>
   /** the graph of a task group as a flowchart of Mermaid */
   groupMermaid(arguments: { taskGroupId: string; maxNodes?: number | null }): Promise<string>
   /** number of tasks of a group in each state, its outcome, and whether it is blocked */

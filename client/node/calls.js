@@ -43,6 +43,7 @@ export const calls = {
   grantScopes: ['void grant_scopes(role regrole, scopes text[])'],
   groupDot: ['value group_dot(task_group_id tq.slugid, max_nodes integer)'],
   groupGantt: ['value group_gantt(task_group_id tq.slugid, max_rows integer)'],
+  groupGraph: ['value group_graph(task_group_id tq.slugid, max_nodes integer, link text)'],
   groupMermaid: ['value group_mermaid(task_group_id tq.slugid, max_nodes integer)'],
   groupProgress: ['row group_progress(task_group_id tq.slugid) tasks unscheduled delayed pending running completed failed exception tolerated'],
   groupTasks: ['rows group_tasks(task_group_id tq.slugid)'],

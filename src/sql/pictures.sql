@@ -31,6 +31,10 @@ CREATE FUNCTION tq_internal.draw_mermaid(title text, max_nodes int, tasks tq_int
 	AS '$libdir/tq_picture', 'tq_draw_mermaid' LANGUAGE C STABLE STRICT;
 COMMENT ON FUNCTION tq_internal.draw_mermaid(text, int, tq_internal.drawn_task[], bigint[]) IS 'a graph for Mermaid';
 
+CREATE FUNCTION tq_internal.draw_svg(title text, max_nodes int, tasks tq_internal.drawn_task[], dependencies bigint[], link text, ids text[]) RETURNS text
+	AS '$libdir/tq_picture', 'tq_draw_svg' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.draw_svg(text, int, tq_internal.drawn_task[], bigint[], text, text[]) IS 'a graph as an SVG, whose boxes lead to the link with the ids of the tasks';
+
 CREATE FUNCTION tq_internal.draw_gantt(
 	title text, max_rows int, tasks tq_internal.drawn_task[], dependencies bigint[], runs tq_internal.drawn_run[], now timestamptz, path bigint[]) RETURNS text
 	AS '$libdir/tq_picture', 'tq_draw_gantt' LANGUAGE C STABLE STRICT;
@@ -417,6 +421,21 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
+
+-- The ids are in the order of the tasks, by one snapshot.
+CREATE FUNCTION tq.group_graph(task_group_id tq.slugid, max_nodes int DEFAULT 200, link text DEFAULT NULL) RETURNS text
+	LANGUAGE tq_read AS $$
+DECLARE
+	max int := tq_internal.arg_int(max_nodes, 'max_nodes', 1, 2000);
+	number bigint := tq_internal.group_to_list(task_group_id);
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
+BEGIN
+	RETURN tq_internal.draw_svg(tq_internal.drawn_title(task_group_id, tq_internal.drawn_block(number, task_group_id, tasks)), max,
+		tasks, tq_internal.drawn_dependencies(number, task_group_id), link,
+		CASE WHEN link IS NOT NULL THEN ARRAY(SELECT m.task_id::text FROM tq_internal.members(number, group_graph.task_group_id) AS m ORDER BY m.id) END);
+END
+$$;
+COMMENT ON FUNCTION tq.group_graph(tq.slugid, int, text) IS 'the graph of a task group as an SVG; with a link, such as /task?id=, the box of a task leads to that with its id';
 
 CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100) RETURNS text
 	LANGUAGE tq_read AS $$

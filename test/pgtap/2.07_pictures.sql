@@ -223,6 +223,21 @@ SELECT matches(tq.report_html(pg_temp.id('fan'), 10), '<p>Drawn as one: tasks of
 SELECT cmp_ok(length(tq.report_html(pg_temp.id('dense'), 2000)), '<', 2000000, '2.7 report_html: very many dependencies');
 SELECT cmp_ok(length(tq.report_html(pg_temp.id('chain'), 2000)), '<', 2000000, '2.7 report_html: a long chain');
 
+-- the graph as an SVG
+SELECT is((SELECT regexp_replace((regexp_match(s, '</defs>\n(.*?)</svg>'))[1], '<rect class="unscheduled"[^>]*width="24".*', '') FROM tq.group_graph(pg_temp.id('report')) AS s),
+	(SELECT regexp_replace((regexp_match(html, '<div class="wide" id="graph">\n<svg[^\n]*\n(.*?)</svg>'))[1], '<rect class="unscheduled"[^>]*width="24".*', '') FROM page WHERE name = 'report'), '2.7 group_graph: that of report_html');
+SELECT ok(bool_and(s ~ '^<svg xmlns="http://www.w3.org/2000/svg" width=' AND s ~ '<style>.*[.]tip\{' AND s ~ '\n</svg>$' AND s !~ '<a |[^ -~\n]' AND xml_is_well_formed_document(s)),
+	'2.7 group_graph: a picture by itself, ASCII, without a link') FROM (SELECT tq.group_graph(pg_temp.id(n)) AS s FROM unnest('{report,one,chain}'::text[]) AS n) AS drawn;
+SELECT is((SELECT string_agg(m[1], ' ' ORDER BY m[1]) FROM regexp_matches(tq.group_graph(pg_temp.id('report'), link => '/task?id='), '<a href="/task\?id&#61;([^"]*)"><g class="node">', 'g') AS m),
+	(SELECT string_agg(task_id::text, ' ' ORDER BY task_id::text) FROM tq.task_details WHERE task_group_id = pg_temp.id('report')), '2.7 group_graph: each box leads to its task');
+SELECT matches(tq.group_graph(pg_temp.id('report'), link => '/task?id='), format('<a href="/task\?id&#61;%s"><g class="node"><title>q: failed', pg_temp.id('q')), '2.7 to its own');
+SELECT is(regexp_count, 0::bigint, '2.7 group_graph: a box of several tasks leads nowhere') FROM (SELECT count(*) AS regexp_count FROM regexp_matches(tq.group_graph(pg_temp.id('fan'), 10, '/task?id='), '<a [^>]*><g class="node"><title>\d+ x', 'g')) AS c;
+SELECT ok(bool_and(s !~ '[^ -~\n]' AND xml_is_well_formed_document(s)), '2.7 hostile names in group_graph: ASCII, and well-formed') FROM hostile v CROSS JOIN LATERAL tq.group_graph(pg_temp.id('h' || n), link => '"><script>alert(1)</script>') AS s;
+SELECT ok(bool_and(tq.group_graph(pg_temp.id('h' || n)) LIKE '%<title>' || v.html || ': pending</title>%'), '2.7 hostile names in group_graph are escaped')
+FROM (VALUES (1, '&#60;/script&#62;&#60;b&#62;&#38;amp&#59;'), (2, 'a&#34;b&#92;c&#39;d]&#59;'), (5, '&#1513;&#1500;&#1493;&#1501; &#10003;')) AS v (n, html);
+SELECT ok(bool_and(s !~* '<script|<foreign|<image|<use|style=|<[^>]* on[a-z]+='), '2.7 group_graph: nothing that runs') FROM hostile v CROSS JOIN LATERAL tq.group_graph(pg_temp.id('h' || n), link => '"onload="') AS s;
+SELECT pg_temp.throws(format('SELECT tq.group_graph(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 group_graph: max_nodes ' || max) FROM unnest('{0,2001}'::text[]) AS max;
+
 -- progress of running tasks
 SELECT pg_temp.create('p1', '{"$group": "pr"}'), pg_temp.create('p2', '{"$group": "pr"}'), pg_temp.create('p3', '{"$group": "pr"}') \g /dev/null
 SELECT pg_temp.take('p1'), pg_temp.take('p2'), pg_temp.take('p3') \g /dev/null
@@ -258,7 +273,7 @@ SELECT pg_temp.throws($$SELECT tq.group_dot(tq.slugid())$$, 'TQ404', '2.7 a grou
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_nodes ' || max) FROM unnest('{0,2001,NULL}'::text[]) AS max WHERE max IS NOT NULL;
 SELECT pg_temp.throws(format('SELECT tq.group_gantt(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_rows ' || max) FROM unnest('{0,1001}'::text[]) AS max;
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, NULL)', pg_temp.id('g')), 'TQ400', '2.7 max_nodes NULL');
-SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_gantt(%1$L), tq.report_html(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
+SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_graph(%1$L), tq.group_gantt(%1$L), tq.report_html(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
 SELECT pg_temp.unchanged(format('SELECT a.*, b.* FROM tq.group_tree(%L) AS a, tq.group_tree(%1$L, 2) AS b', pg_temp.id('g')), '2.7 two in a statement');
 SELECT pg_temp.unchanged(format('SELECT count(*) FROM (SELECT tq.group_tree(%L) LIMIT 1) AS s', pg_temp.id('g')), '2.7 of which not all rows are read');
 
@@ -286,6 +301,7 @@ FROM (VALUES
 	('tq_picture', 'tq_draw_tree', 'text, int, tq_internal.drawn_task[], bigint[]', 'text', 'NULL, NULL, NULL, NULL'),
 	('tq_picture', 'tq_draw_dot', 'text, int, tq_internal.drawn_task[], int[]', 'text', $$'a', 1, '{}', '{}'$$),
 	('tq_picture', 'tq_draw_mermaid', 'text, int, tq_internal.drawn_task[], bigint[]', 'bigint', $$'a', 1, '{}', '{}'$$),
+	('tq_picture', 'tq_draw_svg', 'text, int, tq_internal.drawn_task[], bigint[], text, text', 'text', $$'a', 1, '{}', '{}', '', ''$$),
 	('tq_picture', 'tq_draw_gantt', 'text, int, tq_internal.drawn_task[], bigint[], timestamptz', 'text', $$'a', 1, '{}', '{}', now()$$),
 	('tq_picture', 'tq_draw_report', 'text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz', 'text',
 		$$'a', 1, '{}', '{}', '{}', '{}', now()$$),

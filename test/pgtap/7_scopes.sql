@@ -290,7 +290,7 @@ CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,on_group_resolved,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
-	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
+	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_graph,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
 	('monitor', '{health,top,task_queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
 FROM held AS h, unnest(h.fns) AS fn JOIN rule AS r ON r.fn = fn.fn
@@ -305,9 +305,9 @@ FROM (VALUES ('producer', '{cancel_task,rerun_task,skip_task,delete_task,purge,c
 -- Rights to the queues test/*: what they allow there, and nothing elsewhere.
 CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
-	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_mermaid,group_gantt,report_html,seal_task_group,on_group_resolved,cancel_group_callbacks,get_artifact,get_latest_artifact,list_artifacts,list_latest_artifacts,artifact_info,latest_artifact_info}'),
+	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_graph,group_mermaid,group_gantt,report_html,seal_task_group,on_group_resolved,cancel_group_callbacks,get_artifact,get_latest_artifact,list_artifacts,list_latest_artifacts,artifact_info,latest_artifact_info}'),
 	('work', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker,get_artifact,get_latest_artifact,list_artifacts,list_latest_artifacts,artifact_info,latest_artifact_info}'),
-	('read', '{status,task,tasks,result,why,task_queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,list_workers,get_worker,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_mermaid,group_gantt,report_html,get_artifact,list_artifacts,artifact_info}'),
+	('read', '{status,task,tasks,result,why,task_queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,list_workers,get_worker,get_task_group,list_task_group,group_progress,group_tree,group_dot,group_graph,group_mermaid,group_gantt,report_html,get_artifact,list_artifacts,artifact_info}'),
 	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,pause_queue,resume_queue,get_task_group,list_task_group,seal_task_group,cancel_task_group,retry_task_group,change_task_group_priority,get_artifact}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

@@ -3,12 +3,14 @@ import { ask, cookieOf, form, is, like, login, ok, open, run, sql, startWeb, unl
 
 const evil = '<script>alert(1)</script>';
 const group = 'AAAAAAAAQAaAAAAAAAAAAg';
+const large = 'BAAAAAAAQAaAAAAAAAAAAg';
 
 function fill() {
 	sql(`SELECT count(tq.enqueue('shop/mail', jsonb_build_object('to', '${evil}', 'n', i), name => '${evil} ' || i, tags => '{"customer": "${evil}"}')) FROM generate_series(1, 240) AS i;
 		SELECT count(tq.enqueue('team/report', '{}', name => 'report')) FROM generate_series(1, 3);
 		SELECT count(tq.enqueue('shop/build', '{}', name => 'part ' || i, task_group_id => '${group}')) FROM generate_series(1, 3) AS i`);
-	sql(`SELECT tq.enqueue('shop/build', '{}', name => 'all', task_group_id => '${group}', dependencies => (SELECT array_agg(task_id) FROM tq.task_details WHERE task_group_id = '${group}'));
+	sql(`SELECT tq.enqueue('shop/build', '{}', name => 'x ${evil}', task_group_id => '${group}');
+		SELECT tq.enqueue('shop/build', '{}', name => 'all', task_group_id => '${group}', dependencies => (SELECT array_agg(task_id) FROM tq.task_details WHERE name LIKE 'part %'));
 		SELECT tq.enqueue('shop/dead', '{}', name => 'dead', policy => '{"deadLetter": true, "retries": 0}')`);
 	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'no route to 10.0.0.' || length(task_id::text) || ' ${evil}') FROM tq.claim_work('shop/mail', 'eu', 'host-1', 5)`);
 	sql(`SELECT tq.create_artifact(task_id, 0, 'public/${evil}', '{"storageType": "reference", "contentType": "text/html", "url": "https://example.org", "expires": "2026-12-24T00:00:00.000Z"}'),
@@ -97,13 +99,42 @@ async function advice() {
 	await page.context().close();
 }
 
+// The graph is a part of the page, with links; of a large group, a picture by itself.
+async function graphs(text) {
+	const graph = text.match(/<svg [^>]*aria-label="Graph of the group">.*?<\/svg>/s)?.[0] ?? '';
+	is([...graph.matchAll(/<a href="\/task\?id&#61;[\w-]{22}"><g class="node"><title>(?:part \d|all|x[^<]*): /g)].length, 5, 'the graph is in the page, each box leads to its task');
+	like(graph, /&#60;script/, 'a name is text in it');
+	unlike(graph, /<script|<style|<foreign|xmlns/, 'and it has nothing but shapes');
+	const alone = await get(`/graph?id=${group}`);
+	like(`${alone.headers['content-type']} ${alone.headers['content-security-policy']} ${alone.text}`, /^image\/svg\+xml.*default-src 'none'.*<svg/s, 'it is also a picture by itself');
+	sql(`SELECT count(tq.enqueue('shop/large', '{}', name => 'part ' || i, task_group_id => '${large}')) FROM generate_series(1, 5000) AS i`);
+	const begin = Date.now();
+	const [page, other] = await Promise.all([get(`/group?id=${large}`), get('/queues'), get(`/graph?id=${large}`)]);
+	like(page.text, /<img src="\/graph\?id=[^"]*" loading=lazy.*Critical path.*Look for it/s, 'of a large group it is loaded by itself');
+	is(other.status, 200, `and others do not wait: ${Date.now() - begin} ms`);
+	like((await get(`/graph?id=${large}`)).text, /5000 x part \*/, 'drawn by names');
+	like((await get(`/group?id=${large}&path=1`)).text, /id="path"/, 'its critical path is looked for when it is asked for');
+	for (const javaScriptEnabled of [true, false]) {
+		const reader = await open(web, { role: 'op', javaScriptEnabled });
+		await reader.goto(`${web.url}/group?id=${group}`);
+		const width = () => reader.locator('.graph svg').boundingBox().then(box => Math.round(box.width));
+		const fit = await width();
+		await reader.click('text=200 %');
+		ok(await width() > 1.5 * fit, `the graph is enlarged, ${javaScriptEnabled ? 'with' : 'without'} a script: ${fit}, ${await width()}`);
+		await reader.locator('.graph a', { hasText: 'all' }).first().click();
+		is(await reader.textContent('h1'), 'all', 'a click leads to the task');
+		await reader.context().close();
+	}
+}
+
 async function groups() {
 	like((await get('/groups')).text, new RegExp(`/group\\?id=${group}`), 'groups are found');
 	const { text } = await get(`/group?id=${group}`);
-	like(text, /Tasks.*4.*Gantt chart.*Critical path.*part \d.*>all</s, 'a group has its progress, its critical path and tasks');
+	like(text, /Tasks.*5.*Gantt chart.*Critical path.*part \d.*>all</s, 'a group has its progress, its critical path and tasks');
 	const gantt = await get(`/gantt?id=${group}`);
 	like(`${gantt.headers['content-type']} ${gantt.text}`, /^image\/svg\+xml.*<svg/s, 'its chart is a picture');
 	like(gantt.headers['content-security-policy'], /^default-src 'none'; style-src 'unsafe-inline'.*sandbox/, 'that may run nothing');
+	await graphs(text);
 	const report = await get(`/report?id=${group}`);
 	like(`${report.headers['content-security-policy']} ${report.text}`, /sandbox.*<html/is, 'so is its report');
 	is((await get('/group?id=AAAAAAAAQAaAAAAAAAAAAw')).status, 404, 'another group is not there');
@@ -113,7 +144,7 @@ async function groups() {
 	await post(`/group?id=${group}`, '/do', { call: 'seal_task_group', group, back: '/groups' });
 	done = await post(`/group?id=${group}`, '/do', { call: 'cancel_task_group', group, back: `/group?id=${group}` });
 	is(done.status, 303, 'it is canceled') || console.log(`# ${done.text}`);
-	is(sql(`SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/build' AND reason = 'canceled'`), '4', 'with its tasks');
+	is(sql(`SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/build' AND reason = 'canceled'`), '5', 'with its tasks');
 }
 
 async function failures() {

@@ -105,6 +105,12 @@ static const Column path_columns[] =
 	 {.name = "task_id", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
+/* Tasks of a group up to which its graph is a part of the page. */
+#define GRAPH_TASKS 200
+
+/* And up to which its critical path is looked for without being asked to. */
+#define PATH_TASKS 2000
+
 static const Table path_table = {
 	.id = "path",
 	.caption = "Critical path",
@@ -128,9 +134,11 @@ static const Table member_table = {
 	.empty = "It has no task that you may see",
 };
 
-static void
+/* Shows how far the group is; returns how many tasks it has. */
+static double
 show_progress(Page *page, const char *const *values)
 {
+	double tasks;
 	char *sql = table_select(
 		"SELECT p.*, 100 * p.done AS percent, array_to_string(p.blocked_by,"
 		" ', ') AS blocked_text FROM tq.group_progress($1) AS p",
@@ -143,7 +151,7 @@ show_progress(Page *page, const char *const *values)
 		if (strcmp(page->state, "TQ404") == 0)
 			page->status = MHD_HTTP_NOT_FOUND;
 		html_error(page);
-		return;
+		return 0;
 	}
 	if (row_get(row, 0, "blocked_text") != NULL)
 		html_notice(page, "warning", "It is blocked by %s.",
@@ -151,25 +159,115 @@ show_progress(Page *page, const char *const *values)
 	html(page, "<div class=totals>");
 	table_facts(page, progress_columns, row, 0);
 	html(page, "</div>");
+	tasks = row_number(row, 0, "tasks");
 	PQclear(row);
+	return tasks;
+}
+
+/* How large the graph is drawn; the names are classes, too. */
+static const struct
+{
+	const char *name;
+	const char *title;
+} zooms[] = {{"fit", "Fit"}, {"whole", "100 %"}, {"large", "200 %"}};
+
+#define ZOOMS (sizeof(zooms) / sizeof(zooms[0]))
+
+static size_t
+chosen_zoom(const Page *page)
+{
+	const char *zoom = page_query(page, "zoom");
+
+	for (size_t i = 0; zoom != NULL && i < ZOOMS; i++)
+		if (strcmp(zooms[i].name, zoom) == 0)
+			return i;
+	return 0;
+}
+
+/* The graph: a part of the page or, if that would take long, loaded for itself. */
+static void
+put_graph(Page *page, const char *id, double tasks)
+{
+	const char *values[] = {id};
+	PGresult *drawn;
+	char *url;
+
+	if (tasks > GRAPH_TASKS)
+	{
+		url = url_of("/graph", "id", id, NULL);
+		html(page,
+			 "<img src=\"%s\" loading=lazy alt=\"Graph of the group: tasks "
+			 "of one name are drawn as one\">",
+			 url);
+		free(url);
+		return;
+	}
+	drawn = database_query(page, "SELECT tq.group_graph($1, 200, '/task?id=')",
+						   1, values);
+	if (drawn == NULL)
+		html_error(page);
+	else
+		picture_show(page, PQgetvalue(drawn, 0, 0), "Graph of the group");
+	PQclear(drawn);
 }
 
 static void
-show_pictures(Page *page, const char *id)
+show_graph(Page *page, const char *id, double tasks)
+{
+	size_t zoom = chosen_zoom(page);
+	char *picture = url_of("/graph", "id", id, NULL);
+
+	html(page, "<h2 id=drawn>Graph</h2><div class=tabs role=group "
+			   "aria-label=\"Size of the graph\">");
+	for (size_t i = 0; i < ZOOMS; i++)
+	{
+		char *url = url_of("/group", "id", id, "zoom", zooms[i].name, NULL);
+
+		html(page, "<a href=\"%s#drawn\"%s>%s</a>", url,
+			 i == zoom ? " aria-current=true" : "", zooms[i].title);
+		free(url);
+	}
+	html(page,
+		 "<a href=\"%s\">By itself</a></div><div class=\"scroll graph "
+		 "%s\" tabindex=0 role=region aria-label=\"Graph\">",
+		 picture, zooms[zoom].name);
+	free(picture);
+	region_begin(page, "graph");
+	put_graph(page, id, tasks);
+	region_end(page);
+	html(page, "</div>");
+}
+
+static void
+show_gantt(Page *page, const char *id)
 {
 	char *gantt = url_of("/gantt", "id", id, NULL);
-	char *report = url_of("/report", "id", id, NULL);
-	char *filter = url_of("/tasks", "group", id, NULL);
 
 	html(page,
-		 "<p class=buttons><a class=button href=\"%s\">Report with the graph"
-		 "</a> <a class=button href=\"%s\">Its tasks</a></p><h2>Gantt chart"
-		 "</h2><a href=\"%s\"><img class=picture src=\"%s\" alt=\"Gantt chart "
-		 "of the group: when its tasks waited and ran\"></a>",
-		 report, filter, gantt, gantt);
+		 "<h2>Gantt chart</h2><a href=\"%s\"><img class=picture src=\"%s\" "
+		 "loading=lazy alt=\"Gantt chart of the group: when its tasks waited "
+		 "and ran\"></a>",
+		 gantt, gantt);
 	free(gantt);
-	free(report);
-	free(filter);
+}
+
+/* Of a large group it takes long, so that one has to ask for it. */
+static void
+show_path(Page *page, const char *const *values, double tasks)
+{
+	char *url;
+
+	if (tasks <= PATH_TASKS || page_query(page, "path") != NULL)
+	{
+		table_part(page, "critical", "Critical path", &path_table, 1, values);
+		return;
+	}
+	url = url_of("/group", "id", values[0], "path", "1", NULL);
+	html(page,
+		 "<h2>Critical path</h2><p><a class=button href=\"%s\">Look for it"
+		 "</a></p>",
+		 url);
+	free(url);
 }
 
 /* Returns the id of a group that is given by its id or name. */
@@ -192,23 +290,39 @@ group_of(Page *page)
 }
 
 static void
-show_group(Page *page, const char *id)
+put_group_buttons(Page *page, const char *id)
 {
-	const char *values[] = {id};
+	char *report = url_of("/report", "id", id, NULL);
+	char *tasks = url_of("/tasks", "group", id, NULL);
 
 	html(page, "<div class=buttons>");
 	html_action(page, "Retry what failed", "retry_task_group", "group", id,
 				NULL);
 	html_action(page, "Cancel", "cancel_task_group", "group", id, NULL);
 	html_action(page, "Seal", "seal_task_group", "group", id, NULL);
-	html(page, "</div>");
+	html(page,
+		 "<a class=button href=\"%s\">Its tasks</a><a class=button "
+		 "href=\"%s\">Report</a></div>",
+		 tasks, report);
+	free(report);
+	free(tasks);
+}
+
+static void
+show_group(Page *page, const char *id)
+{
+	const char *values[] = {id};
+	double tasks;
+
+	put_group_buttons(page, id);
 	region_begin(page, "progress");
-	show_progress(page, values);
+	tasks = show_progress(page, values);
 	region_end(page);
 	if (page->status == MHD_HTTP_NOT_FOUND)
 		return;
-	show_pictures(page, id);
-	table_part(page, "critical", "Critical path", &path_table, 1, values);
+	show_graph(page, id, tasks);
+	show_gantt(page, id);
+	show_path(page, values, tasks);
 	table_part(page, "newest", "Newest tasks", &member_table, 1, values);
 }
 
@@ -249,6 +363,13 @@ draw(Page *page, const char *sql, const char *type)
 		buffer_put(&page->body, "%s", PQgetvalue(drawn, 0, 0));
 	}
 	PQclear(drawn);
+}
+
+/* /graph?id=... */
+void
+page_graph(Page *page)
+{
+	draw(page, "SELECT tq.group_graph($1)", "image/svg+xml; charset=utf-8");
 }
 
 /* /gantt?id=... */

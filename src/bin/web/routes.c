@@ -30,6 +30,7 @@ const Route routes[] = {
 	 .act = act_create},
 	{.path = "/groups", .title = "Groups", .show = page_groups},
 	{.path = "/group", .parent = "/groups", .show = page_group},
+	{.path = "/graph", .parent = "/groups", .show = page_graph},
 	{.path = "/gantt", .parent = "/groups", .show = page_gantt},
 	{.path = "/report", .parent = "/groups", .show = page_report},
 	{.path = "/failures", .title = "Failures", .show = page_failures},

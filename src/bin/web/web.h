@@ -7,7 +7,8 @@
  * main.c has the options and the end.  http.c has the requests, session.c who is
  * who, database.c the connections and statements.  html.c writes what is read
  * from the database, and is the only one that escapes it; table.c and chart.c
- * have the components.  routes.c lists the pages, pages_*.c are they.
+ * have the components, picture.c what the database draws.  routes.c lists the
+ * pages, pages_*.c are they.
  */
 #ifndef TQ_WEB_H
 #define TQ_WEB_H
@@ -328,6 +329,10 @@ typedef struct Chart
 extern void chart_show(Page *page, const Chart *chart, const PGresult *rows);
 extern void chart_spark(Page *page, const char *numbers, const char *unit);
 
+/* ---- picture.c: pictures that the database draws ---- */
+
+extern void picture_show(Page *page, const char *svg, const char *label);
+
 /* ---- action.c: what can be done ---- */
 
 extern bool action_is_possible(void);
@@ -413,6 +418,7 @@ extern void act_create(Page *page);
 
 extern void page_groups(Page *page);
 extern void page_group(Page *page);
+extern void page_graph(Page *page);
 extern void page_gantt(Page *page);
 extern void page_report(Page *page);
 

@@ -199,6 +199,7 @@ add_node(TqNode *to, const TqNode *node)
 	to->outside += node->outside;
 	to->is_held |= node->is_held;
 	to->remark = "";
+	to->link = NULL;
 	to->runs = 0;
 }
 

@@ -345,6 +345,12 @@ append_node(StringInfo out, const TqNode *node, const TqPosition *position)
 					 ? node->name
 					 : psprintf("%d x %s", node->tasks, node->name);
 
+	if (node->link != NULL)
+	{
+		appendStringInfoString(out, "<a href=\"");
+		tq_label_html(out, node->link);
+		appendStringInfoString(out, "\">");
+	}
 	appendStringInfoString(out, "<g class=\"node\"><title>");
 	tq_label_html(out, name);
 	appendStringInfoString(out, ": ");
@@ -358,7 +364,7 @@ append_node(StringInfo out, const TqNode *node, const TqPosition *position)
 		tq_svg_shares(out, x, y, BOX_WIDTH, BOX_HEIGHT, node->count, false);
 	tq_svg_text(out, x + 20, y + 15, "in", tq_label(name, NAME_MAX));
 	tq_svg_text(out, x + 20, y + 29, "small in", tq_label(summary, STATE_MAX));
-	appendStringInfoString(out, "</g>\n");
+	appendStringInfo(out, "</g>%s\n", node->link != NULL ? "</a>" : "");
 }
 
 /* Appends the picture of a graph, with what the states look like below it. */
@@ -370,7 +376,7 @@ tq_graph_svg(StringInfo out, const TqGraph *graph, const char *title)
 				BOX_WIDTH + 4;
 	int height = 2 * MARGIN + (int) (ROW * layout->rows) + LEGEND;
 
-	tq_svg_begin(out, Max(width, 680), height, title, false);
+	tq_svg_begin(out, Max(width, 680), height, title, graph->is_alone);
 	for (int i = 0; i < graph->nedges; i++)
 		append_edge(out, layout, &layout->routes[i]);
 	for (int i = 0; i < graph->nnodes; i++)

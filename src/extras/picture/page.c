@@ -30,13 +30,13 @@ append_head(StringInfo out, const TqGroupPage *page)
 		out,
 		"body{font:14px sans-serif;margin:16px;background:#fff;color:#111}"
 		".wide{overflow:auto;max-height:85vh;border:1px solid #888}"
-		"svg{display:block}.tip{fill:#888}"
+		"svg{display:block}"
 		"table{border-collapse:collapse}"
 		"th,td{border:1px solid #888;padding:4px 8px;text-align:left;"
 		"vertical-align:top;overflow-wrap:anywhere}"
 		"td.error{font-family:monospace;white-space:pre-wrap}"
 		"@media(prefers-color-scheme:dark)"
-		"{body{background:#161616;color:#eee}.tip{fill:#999}}"
+		"{body{background:#161616;color:#eee}}"
 		"</style>\n</head>\n<body>\n"
 		"<svg width=\"0\" height=\"0\" aria-hidden=\"true\">");
 	tq_svg_patterns(out);

@@ -55,6 +55,7 @@ typedef struct TqNode
 	int outside;  /* dependencies on tasks that are not in the group */
 	int runs;     /* runs of one task after its first */
 	int place;    /* of one task on the critical path, from 1; 0: it is not */
+	char *link;   /* of one task: where its box leads; NULL: nowhere */
 	bool is_held; /* depends on itself: waits for schedule_task() */
 	int level;    /* the longest way from a task that depends on none */
 	int parent;   /* a dependency of the highest level; -1: none */
@@ -79,6 +80,7 @@ typedef struct TqGraph
 	int count[TQ_STATES];
 	const char
 		*collapsed; /* by what tasks were drawn as one; NULL: none was */
+	bool is_alone;  /* not in a page */
 } TqGraph;
 
 extern void tq_graph_finish(TqGraph *graph);

@@ -33,7 +33,8 @@ tq_svg_style(StringInfo out)
 		".in{fill:#000}.back{fill:#fff}.stripe{fill:#f3f3f3}"
 		".line{stroke:#888;fill:none}.grid{stroke:#ccc;fill:none}"
 		".wait{stroke:#888;stroke-dasharray:2 2;fill:none}"
-		".mark{fill:#000}.path{stroke:#d00;stroke-width:3;fill:none}");
+		".mark{fill:#000}.path{stroke:#d00;stroke-width:3;fill:none}"
+		".tip{fill:#888}");
 	for (int state = 0; state < TQ_STATES; state++)
 		appendStringInfo(out, ".%s{fill:%s;stroke:#333}", tq_state_name(state),
 						 tq_state_styles[state].fill);
@@ -42,7 +43,7 @@ tq_svg_style(StringInfo out)
 			 ".failed{stroke-width:3}"
 			 "@media(prefers-color-scheme:dark){text{fill:#eee}.in{fill:#000}"
 			 ".back{fill:#161616}.stripe{fill:#222}.grid{stroke:#444}"
-			 ".line,.wait{stroke:#999}");
+			 ".line,.wait{stroke:#999}.tip{fill:#999}");
 	for (int state = 0; state < TQ_STATES; state++)
 		appendStringInfo(out, "%s.%s", state == 0 ? "" : ",",
 						 tq_state_name(state));

@@ -400,6 +400,7 @@ PG_MODULE_MAGIC;
 #define RUNS "(int8,int2,int2,int2,timestamptz,timestamptz,timestamptz,text)[]"
 #define FAULTS "(text,text,text,int2,int2,int4,timestamptz,text,text)[]"
 #define DRAW_GRAPH "text, int4, " TASKS " -> text strict"
+#define DRAW_SVG "text, int4, " TASKS ", text, text[] -> text"
 #define DRAW_GANTT                                                            \
 	"text, int4, " TASKS ", " RUNS ", timestamptz, int8[] -> text strict"
 #define DRAW_REPORT                                                           \
@@ -409,6 +410,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(tq_draw_tree);
 PG_FUNCTION_INFO_V1(tq_draw_dot);
 PG_FUNCTION_INFO_V1(tq_draw_mermaid);
+PG_FUNCTION_INFO_V1(tq_draw_svg);
 PG_FUNCTION_INFO_V1(tq_draw_gantt);
 PG_FUNCTION_INFO_V1(tq_draw_report);
 
@@ -465,6 +467,52 @@ Datum
 tq_draw_mermaid(PG_FUNCTION_ARGS)
 {
 	return tq_picture_draw(fcinfo, tq_graph_mermaid);
+}
+
+/* Gives each task an address: what comes before its id, and the id. */
+static void
+group_links(const text *link, ArrayType *ids, TqGroupPicture *picture)
+{
+	char *before = text_to_cstring(link);
+	Datum *values;
+	bool *nulls;
+	int n;
+
+	deconstruct_array(ids, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls,
+					  &n);
+	for (int i = 0; i < Min(n, picture->graph.nnodes); i++)
+	{
+		if (!nulls[i])
+			picture->graph.nodes[i].link =
+				psprintf("%s%s", before, TextDatumGetCString(values[i]));
+	}
+}
+
+/*
+ * draw_svg(title text, max_nodes int, tasks drawn_task[], dependencies bigint[],
+ * link text, ids text[]) -> text: an SVG.  A box leads to the link with the id of
+ * its task; without a link, to nothing.
+ */
+Datum
+tq_draw_svg(PG_FUNCTION_ARGS)
+{
+	TqGroupPicture picture;
+	StringInfoData out;
+
+	tq_check_declared(fcinfo, "tq", DRAW_SVG);
+	for (int i = 0; i < 4; i++)
+	{
+		if (PG_ARGISNULL(i))
+			PG_RETURN_NULL();
+	}
+	group_graph(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3), &picture);
+	if (!PG_ARGISNULL(4) && !PG_ARGISNULL(5))
+		group_links(PG_GETARG_TEXT_PP(4), PG_GETARG_ARRAYTYPE_P(5), &picture);
+	picture.graph.is_alone = true;
+	initStringInfo(&out);
+	tq_graph_svg(&out, tq_graph_collapse(&picture.graph, PG_GETARG_INT32(1)),
+				 tq_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), TITLE_MAX));
+	return text_of(&out);
 }
 
 /*
