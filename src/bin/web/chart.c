@@ -227,7 +227,7 @@ chart_show(Page *page, const Chart *chart, const PGresult *rows)
 	html(page, "</figure>");
 }
 
-/* Reads an array of the database; returns how many numbers it has. */
+/* Reads an array of the database, where what is no number is 0; returns how many there are. */
 static int
 read_numbers(const char *text, double *numbers)
 {
@@ -245,7 +245,7 @@ read_numbers(const char *text, double *numbers)
 			text += strncmp(text, "NULL", 4) == 0 ? 4 : 1;
 			continue;
 		}
-		numbers[n++] = number;
+		numbers[n++] = isfinite(number) && number > 0 ? number : 0;
 		text = end;
 	}
 	return n;
@@ -272,6 +272,6 @@ chart_spark(Page *page, const char *text, const char *unit)
 		 unit == NULL ? "" : unit);
 	for (int i = 0; i < n; i++)
 		html(page, "%s%.1f %.1f", i == 0 ? "M" : "L", 94.0 * i / (n - 1) + 1,
-			 20 - (highest > 0 ? 18 * numbers[i] / highest : 0));
+			 20 - (highest > 0 ? 18 * (numbers[i] / highest) : 0));
 	html(page, "\"/></svg>");
 }

@@ -37,7 +37,7 @@ read_prefix(const char *text, unsigned char *bytes)
 									: whole;
 
 	if (length >= sizeof(address) || bits < 0 || bits > whole ||
-		(end != NULL && (*end != '\0' || end == text + length + 1)))
+		(end != NULL && (*end != '\0' || text[length + 1] < '0')))
 		return -1;
 	memcpy(address, text, length);
 	address[length] = '\0';
