@@ -20,15 +20,21 @@ from .errors import (
     TqError,
 )
 from .query import Interval, Json
+from .run import Context
+from .subscribe import AsyncSubscription, Message, Subscription
 from .wait import Ended, wait_for
+from .worker import AsyncWorker, Worker
 
 __all__ = [
     "Aborted",
     "ArtifactError",
     "AsyncCalls",
+    "AsyncSubscription",
+    "AsyncWorker",
     "BadInput",
     "Calls",
     "Conflict",
+    "Context",
     "Defer",
     "Ended",
     "Forbidden",
@@ -37,13 +43,16 @@ __all__ = [
     "Interval",
     "Json",
     "MalformedPayload",
+    "Message",
     "NotFound",
     "Outcome",
     "Priority",
     "ResourceUnavailable",
     "Retry",
+    "Subscription",
     "Terminal",
     "TqError",
+    "Worker",
     "call",
     "enqueue",
     "enqueue_many",

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import timedelta
 from functools import lru_cache
 from inspect import isawaitable
-from typing import Any, Generator, Mapping, NamedTuple, Protocol, Sequence, Union
+from typing import Any, Generator, Mapping, NamedTuple, Optional, Protocol, Sequence, Union
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -114,15 +114,17 @@ def do(steps: Steps) -> Any:
 
 async def ado(steps: Steps) -> Any:
     """Do steps on a connection of asyncio."""
+    value: Any = None
+    error: Optional[BaseException] = None
     try:
-        step = steps.send(None)
         while True:
-            try:
-                value = (await step) if isawaitable(step) else step
-            except BaseException as error:
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
+            step = steps.throw(error) if error else steps.send(value)
+            value, error = step, None
+            if isawaitable(step):
+                try:
+                    value = await step
+                except BaseException as fault:
+                    error = fault
     except StopIteration as end:
         return end.value
 
