@@ -1,5 +1,6 @@
 """A client of tq, the task queue inside PostgreSQL."""
 
+from .app import App, Task
 from .calls import AsyncCalls, Calls, Priority, enqueue, enqueue_many
 from .calls import call_on as call
 from .errors import (
@@ -27,6 +28,7 @@ from .worker import AsyncWorker, Worker
 
 __all__ = [
     "Aborted",
+    "App",
     "ArtifactError",
     "AsyncCalls",
     "AsyncSubscription",
@@ -50,6 +52,7 @@ __all__ = [
     "ResourceUnavailable",
     "Retry",
     "Subscription",
+    "Task",
     "Terminal",
     "TqError",
     "Worker",

@@ -37,8 +37,9 @@ def bindings_of(patterns: Patterns) -> list[tuple[str, str]]:
 
 
 def channel_of(exchange: str) -> str:
-    name = exchange.rpartition("/")[2]
-    return "tq_" + re.sub("[A-Z]", lambda letter: "-" + letter[0].lower(), name).replace("-", "_")
+    """Return the channel of an exchange: tq_task_pending of task-pending."""
+    name = re.sub("([A-Z])", r"-\1", exchange.rpartition("/")[2])
+    return "tq_" + name.lower().replace("-", "_")
 
 
 class AsyncSubscription:

@@ -1,0 +1,166 @@
+"""Functions as tasks: what enqueues them, and what a worker does of them.
+
+The payload of a task is the arguments of its function by name, so that any program can
+enqueue it.  Where several functions share a queue, the name of the task says which it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from typing import Any, Callable, Generic, Literal, Mapping, Optional, TypeVar, Union, overload
+
+from .calls import enqueue
+from .connection import Source
+from .errors import MalformedPayload
+from .query import AsyncDatabase, Database
+from .run import Context
+from .worker import AsyncWorker, Worker
+
+if sys.version_info >= (3, 10):
+    from typing import Concatenate, ParamSpec
+else:
+    from typing_extensions import Concatenate, ParamSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Task(Generic[P, R]):
+    """A function with its queue, and what its tasks are enqueued with."""
+
+    def __init__(
+        self,
+        function: Callable[..., R],
+        queue: str,
+        pass_context: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.function = function
+        self.queue = queue
+        self.pass_context = pass_context
+        self.options: dict[str, Any] = {"name": function.__name__, **options}
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+        self._signature = inspect.signature(function)
+        if pass_context:
+            first, *others = self._signature.parameters.values()
+            self._signature = self._signature.replace(parameters=others)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    def using(self, **options: Any) -> Task[P, R]:
+        """Return the same with further options of enqueue: delay, run_at, priority, …"""
+        return Task(self.function, self.queue, self.pass_context, {**self.options, **options})
+
+    def payload(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """Return the arguments by name, as the payload has them."""
+        bound = self._signature.bind(*args, **kwargs).arguments
+        for parameter in self._signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                raise TypeError(f"{self.__name__}() has arguments without a name")
+            if parameter.kind == parameter.VAR_KEYWORD:
+                bound.update(bound.pop(parameter.name, {}))
+        return bound
+
+    def enqueue(self, db: Database, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Enqueue a call, in the transaction of the connection; return its id."""
+        payload = self.payload(*args, **kwargs)
+        task: str = enqueue(db, self.queue, payload, **self.options)
+        return task
+
+    async def aenqueue(self, db: AsyncDatabase, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Enqueue a call, on a connection of asyncio."""
+        payload = self.payload(*args, **kwargs)
+        task: str = await enqueue(db, self.queue, payload, **self.options)
+        return task
+
+    def work(self, payload: Any, ctx: Context) -> R:
+        """Call the function with the arguments of a payload."""
+        context = (ctx,) if self.pass_context else ()
+        try:
+            self._signature.bind(**payload)
+        except TypeError as error:
+            raise MalformedPayload(f"{self.__name__}(): {error}") from error
+        return self.function(*context, **payload)
+
+
+class App:
+    """The tasks of a program, and what its workers connect to."""
+
+    def __init__(self, source: Source = None, **options: Any) -> None:
+        self.source = source
+        self.options = options
+        self.queues: dict[str, dict[str, Task[Any, Any]]] = {}
+
+    @overload
+    def task(
+        self, queue: str, *, pass_context: Literal[False] = False, **options: Any
+    ) -> Callable[[Callable[P, R]], Task[P, R]]:
+        ...
+
+    @overload
+    def task(
+        self, queue: str, *, pass_context: Literal[True], **options: Any
+    ) -> Callable[[Callable[Concatenate[Context, P], R]], Task[P, R]]:
+        ...
+
+    def task(self, queue: str, *, pass_context: bool = False, **options: Any) -> Any:
+        """Make a function a task of that queue; options are those of enqueue."""
+
+        def make(function: Callable[..., R]) -> Task[Any, R]:
+            found: Task[Any, R] = Task(function, queue, pass_context, options)
+            self.queues.setdefault(queue, {})[found.options["name"]] = found
+            return found
+
+        return make
+
+    def _task_of(self, ctx: Context) -> Task[Any, Any]:
+        tasks = self.queues.get(ctx.queue, {})
+        if len(tasks) == 1:
+            return next(iter(tasks.values()))
+        name = ctx.task["metadata"]["name"]
+        if name not in tasks:
+            raise MalformedPayload(f"there is no task {name} of {ctx.queue}")
+        return tasks[name]
+
+    def work(self, payload: Any, ctx: Context) -> Any:
+        """Do what a run of one of its queues asks for: a handler."""
+        return self._task_of(ctx).work(payload, ctx)
+
+    async def awork(self, payload: Any, ctx: Context) -> Any:
+        """Do the same, where all functions are coroutines."""
+        return await self._task_of(ctx).work(payload, ctx)
+
+    def _worker(self, kind: Any, queues: Optional[Union[str, list[str]]], options: Any) -> Any:
+        names = list(self.queues) if queues is None else queues
+        names = names[0] if isinstance(names, list) and len(names) == 1 else names
+        tasks = [task for one in self.queues.values() for task in one.values()]
+        coroutines = all(inspect.iscoroutinefunction(task.function) for task in tasks)
+        given = {"definition": any(len(one) > 1 for one in self.queues.values()), **self.options}
+        return kind(self.source, names, self.awork if coroutines else self.work, **given, **options)
+
+    def worker(self, queues: Optional[Union[str, list[str]]] = None, **options: Any) -> Worker:
+        """Return a worker of these queues, or of all."""
+        worker: Worker = self._worker(Worker, queues, options)
+        return worker
+
+    def aworker(
+        self, queues: Optional[Union[str, list[str]]] = None, **options: Any
+    ) -> AsyncWorker:
+        """Return a worker for programs of asyncio."""
+        worker: AsyncWorker = self._worker(AsyncWorker, queues, options)
+        return worker
+
+
+def app_of(text: str) -> App:
+    """Return the app that 'module:name' says."""
+    module, _, name = text.partition(":")
+    found = getattr(importlib.import_module(module), name or "app", None)
+    if not isinstance(found, App):
+        raise TypeError(f"{text} is no tq.App: give module:app")
+    return found
