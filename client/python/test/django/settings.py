@@ -11,6 +11,7 @@ except ImportError:
 
 SECRET_KEY = "tests"
 USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "urls"
 STATIC_URL = "/static/"
 DATABASES = {

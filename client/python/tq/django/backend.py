@@ -328,12 +328,12 @@ class Backend(BaseTaskBackend):
             },
         )
 
-    def run(self, result: TaskResult) -> Any:
+    def run(self, result: TaskResult, context: TaskContext) -> Any:
         """Calls the function of a task whose run has begun; returns what it returns, or raises."""
         task_started.send(type(self), task_result=result)
-        context = (TaskContext(task_result=result),) if result.task.takes_context else ()
+        first = (context,) if result.task.takes_context else ()
         try:
-            value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
+            value = normalize_json(result.task.call(*first, *result.args, **result.kwargs))
         except KeyboardInterrupt:
             raise
         except BaseException as error:

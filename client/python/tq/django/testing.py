@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import math
 from typing import Any, Iterable
 
 from django.db import transaction
 
+from tq import Outcome
+from tq.query import interval_of
+from tq.run import Run
+
 from .backend import Backend, json_of
 from .compat import TaskResult, task_backends
+from .work import work_of
 
-CLAIM = """SELECT task_id::text, run_id, status, task, credentials
+CLAIM = """SELECT task_id::text, task_queue_id, run_id, payload, credentials, task, status
     FROM tq.claim_work(%s::text[], 'django', 'test', definition => true)"""
-PENDING = """SELECT DISTINCT task_queue_id FROM tq.find_tasks(jsonb_build_object('queue', %s::text, 'state', 'pending'), max => 1000, budget => '10 s')
+PENDING = """SELECT DISTINCT task_queue_id
+    FROM tq.find_tasks(jsonb_build_object('queue', %s::text, 'state', 'pending'), max => 1000, budget => '10 s')
     WHERE task_id IS NOT NULL"""
 ADVANCE = """SELECT set_config('tq.clock_offset', round(extract(epoch FROM %s::interval
     + coalesce(nullif(current_setting('tq.clock_offset'), ''), '0')::interval)) || ' s', true)"""
@@ -27,41 +33,46 @@ def drain(
     tasks: Backend = task_backends[backend]
     done: list[TaskResult] = []
     with tasks.connection.cursor() as cursor:
-        while True:
-            queues = [tasks.queue_of(name) for name in queue_names or tasks.queues]
-            if not queues:
-                cursor.execute(PENDING, [tasks.prefix + "*"])
-                queues = [name for name, in cursor.fetchall()]
-            if queues:
-                cursor.execute(CLAIM, [queues])
-            row = cursor.fetchone() if queues else None
-            if row is None:
-                return done
+        while (run := _claim(tasks, cursor, queue_names or tasks.queues)) is not None:
             if len(done) >= limit:
-                raise RuntimeError(
-                    f"there are more than {limit} tasks: does a task enqueue itself?"
-                )
-            done.append(_run(tasks, cursor, *row))
+                raise RuntimeError(f"there are more than {limit} tasks: does one enqueue itself?")
+            _work(tasks, cursor, run)
+            done.append(tasks.get_result(run.task_id))
+    return done
 
 
-def _run(tasks: Backend, cursor: Any, task_id: str, run_id: int, *claimed: Any) -> TaskResult:
-    status, task, credentials = map(json_of, claimed)
-    result = tasks.result_of(status, task)
-    report = {"taskId": task_id, "runId": run_id}
-    if credentials:
-        report["credentials"] = credentials
+def _claim(tasks: Backend, cursor: Any, queue_names: Iterable[str]) -> Run | None:
+    queues = [tasks.queue_of(name) for name in queue_names]
+    if not queues:
+        cursor.execute(PENDING, [tasks.prefix + "*"])
+        queues = [name for name, in cursor.fetchall()]
+    if not queues:
+        return None
+    cursor.execute(CLAIM, [queues])
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    names = ("payload", "credentials", "task", "status")
+    task_id, queue, run_id, *values = row
+    given = {"task_id": task_id, "run_id": run_id, "lasts": math.inf}
+    return Run({**given, **dict(zip(names, map(json_of, values)))}, queue, 0)
+
+
+def _work(tasks: Backend, cursor: Any, run: Run) -> None:
     try:
         with transaction.atomic(using=tasks.database):
-            report["result"] = tasks.run(result)
-    except (Exception, SystemExit) as error:
-        message, details = tasks.failure_of(error)
-        report.update(reason="failed", errorMessage=message, error=details)
-    cursor.execute("SELECT FROM tq.resolve(%s::jsonb)", [json.dumps([report])])
-    return tasks.get_result(task_id)
+            report = run.completed(work_of(tasks)(run.payload, run.context))
+    except Outcome as error:
+        report = run.failed(error)
+        if error.reason == "defer":
+            given = [run.task_id, run.run_id, interval_of(error.retry_delay)]
+            cursor.execute("SELECT FROM tq.defer_task(%s, %s, %s::interval)", given)
+            return
+    cursor.execute("SELECT FROM tq.resolve(%s::jsonb)", [f"[{report}]"])
 
 
-def advance(interval: object, *, backend: str = "default") -> None:
+def advance(interval: Any, *, backend: str = "default") -> None:
     """Lets so much time pass for tq in this transaction: run_after, delays of retries, deadlines."""
     with task_backends[backend].connection.cursor() as cursor:
-        cursor.execute(ADVANCE, [interval])
+        cursor.execute(ADVANCE, [interval_of(interval)])
         cursor.execute("SELECT FROM tq.upkeep()")

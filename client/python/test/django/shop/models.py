@@ -2,4 +2,4 @@ from django.db import models
 
 
 class Order(models.Model):
-    paid = models.BooleanField(default=False)
+    paid = models.IntegerField(default=0)

@@ -4,7 +4,11 @@ import os
 import signal
 import time
 
+from django.db import transaction
+from django.db.models import F
 from shop.models import Order
+
+from tq import Retry, Terminal
 
 try:
     from django.tasks import task
@@ -65,7 +69,7 @@ def die_once(context):
 
 @task
 def pay(order):
-    Order.objects.filter(pk=order).update(paid=True)
+    Order.objects.filter(pk=order).update(paid=1)
     return order
 
 
@@ -73,6 +77,38 @@ def pay(order):
 def pay_and_fail(order):
     pay.call(order)
     raise ValueError("after the payment")
+
+
+@task
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@task(takes_context=True)
+def count(context, path):
+    for done in range(1, 4):
+        context.progress(done, 3, "counted")
+    while not os.path.exists(path):
+        context.check()
+        time.sleep(0.02)
+    return done
+
+
+@task(takes_context=True)
+def pay_once(context, order, die=False):
+    with transaction.atomic():
+        Order.objects.filter(pk=order).update(paid=F("paid") + 1)
+        context.complete({"order": order})
+    if die:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@task(takes_context=True, options={"retry": 3})
+def try_later(context):
+    if context.attempt == 1:
+        raise Retry("1 s", "not yet")
+    if context.attempt == 2:
+        raise Terminal("never")
 
 
 @task
