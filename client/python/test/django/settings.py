@@ -17,7 +17,7 @@ STATIC_URL = "/static/"
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": os.environ.get("TQ_DJANGO_DATABASE", "django"),
+        "NAME": os.environ.get("TQ_DJANGO_DATABASE", "postgres"),
         "USER": os.environ.get("PGUSER", "postgres"),
         "HOST": os.environ.get("PGHOST", ""),
         "PORT": os.environ.get("PGPORT", ""),
@@ -59,4 +59,15 @@ TASKS = {
         "QUEUES": ["default", "mail"],
         "OPTIONS": {"prefix": "shop/"},
     }
+}
+if "TQ_TAP" in os.environ:
+    TEST_RUNNER = "tap.Runner"
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"null": {"class": "logging.NullHandler"}},
+    "loggers": {
+        name: {"handlers": ["null"], "propagate": False}
+        for name in ("django.tasks", "django_tasks")
+    },
 }
