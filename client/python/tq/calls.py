@@ -984,6 +984,22 @@ class Calls:
             "value group_gantt(task_group_id tq.slugid, max_rows integer)",
         )
 
+    def group_graph(
+        self,
+        task_group_id: str,
+        *,
+        max_nodes: Optional[int] = UNSET,
+        link: Optional[str] = UNSET,
+    ) -> str:
+        """The graph of a task group as an SVG; with a link, such as /task?id=, the box of a task
+        leads to that with its id.
+        """
+        return call(
+            self._db,
+            locals(),
+            "value group_graph(task_group_id tq.slugid, max_nodes integer, link text)",
+        )
+
     def group_mermaid(self, task_group_id: str, *, max_nodes: Optional[int] = UNSET) -> str:
         """The graph of a task group as a flowchart of Mermaid."""
         return call(
@@ -1733,12 +1749,20 @@ class Calls:
             "value skip_task(task_id tq.slugid, output jsonb)",
         )
 
-    def slugid(self) -> str:
-        """A new random slugid."""
+    @overload
+    def slugid(self, *) -> str:
+        """A new slugid, which begins with the time unless tq.ordered_ids is off."""
+
+    @overload
+    def slugid(self, *, ordered: bool) -> str:
+        """The same; false: one that is random as a whole."""
+
+    def slugid(self, **given: Any) -> Any:
         return call(
             self._db,
-            locals(),
+            given,
             "value slugid()",
+            "value slugid(ordered boolean)",
         )
 
     def stable_slugid(self, name: str) -> str:
@@ -2564,6 +2588,22 @@ class AsyncCalls:
             "value group_gantt(task_group_id tq.slugid, max_rows integer)",
         )
 
+    async def group_graph(
+        self,
+        task_group_id: str,
+        *,
+        max_nodes: Optional[int] = UNSET,
+        link: Optional[str] = UNSET,
+    ) -> str:
+        """The graph of a task group as an SVG; with a link, such as /task?id=, the box of a task
+        leads to that with its id.
+        """
+        return await call(
+            self._db,
+            locals(),
+            "value group_graph(task_group_id tq.slugid, max_nodes integer, link text)",
+        )
+
     async def group_mermaid(self, task_group_id: str, *, max_nodes: Optional[int] = UNSET) -> str:
         """The graph of a task group as a flowchart of Mermaid."""
         return await call(
@@ -3318,12 +3358,20 @@ class AsyncCalls:
             "value skip_task(task_id tq.slugid, output jsonb)",
         )
 
-    async def slugid(self) -> str:
-        """A new random slugid."""
+    @overload
+    async def slugid(self, *) -> str:
+        """A new slugid, which begins with the time unless tq.ordered_ids is off."""
+
+    @overload
+    async def slugid(self, *, ordered: bool) -> str:
+        """The same; false: one that is random as a whole."""
+
+    async def slugid(self, **given: Any) -> Any:
         return await call(
             self._db,
-            locals(),
+            given,
             "value slugid()",
+            "value slugid(ordered boolean)",
         )
 
     async def stable_slugid(self, name: str) -> str:
