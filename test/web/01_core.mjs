@@ -19,9 +19,10 @@ async function logins(web) {
 	answer = await login(web, 'op');
 	like(answer.headers['set-cookie'][0], /^tq_session=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/, 'a session is a cookie');
 	const first = cookieOf(answer);
-	answer = await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...form({}).headers, Cookie: first } });
+	const sent = { ...form({}).headers, Origin: web.url };
+	answer = await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...sent, Cookie: first } });
 	ok(cookieOf(answer) && cookieOf(answer) !== first, 'each login has a new one');
-	answer = await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...form({}).headers, Cookie: `tq_session=${'a'.repeat(64)}` } });
+	answer = await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...sent, Cookie: `tq_session=${'a'.repeat(64)}` } });
 	unlike(cookieOf(answer), /a{64}/, 'and none that the browser chose');
 	for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example', '/a\r\nX: y'])
 		is((await login(web, 'op', 'op', { next })).headers.location, '/', `a login does not lead to ${JSON.stringify(next)}`);
@@ -146,6 +147,14 @@ async function modes() {
 	is((await ask(web, '/queues')).status, 403, 'it has to');
 	is((await ask(web, '/queues', { headers: { 'X-Role': 'none' } })).status, 403, 'none is no role, and does not leave the program its own rights');
 	like((await ask(web, '/queues', { headers: { 'X-Role': 'no_such' } })).text, /role &quot;no_such&quot; does not exist/, 'a role has to exist');
+	const tokenOf = async role => (await ask(web, '/queues', { headers: { 'X-Role': role } })).text.match(/name=token content="([0-9a-f]{64})"/)[1];
+	const resume = async (role, own) => (await ask(web, '/do', { ...form({ token: own, call: 'resume_queue', queue: 'shop/mail' }), headers: { ...form({}).headers, 'X-Role': role } })).status;
+	const [mine, theirs] = [await tokenOf('op'), await tokenOf('team')];
+	is(await tokenOf('op'), mine, 'the forms of a role have a token');
+	is(await resume('op', theirs), 403, 'that of another role is not good for them');
+	is(await resume('op', ''), 403, 'nor is none');
+	is(await resume('op', mine), 303, 'and its own is');
+	sql("SELECT tq.pause_queue('shop/mail')");
 	await web.stop();
 	web = await startWeb('--role-header', 'X-Role', '--trust', '10.0.0.0/8');
 	is((await ask(web, '/queues', { headers: { 'X-Role': 'op' } })).status, 403, 'the header of another host is refused');

@@ -68,6 +68,16 @@ async function unkept(web, cookie) {
 
 const tokenOf = async (web, cookie) => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.match(/name=token content="([0-9a-f]{64})"/)[1];
 
+// What one role begins ends nothing of others.
+async function shares(web, cookie) {
+	const status = async it => (await ask(web, '/queues', { headers: { Cookie: it } })).status;
+	const mine = [];
+	for (let i = 0; i < 103; i++) mine.push(cookieOf(await login(web, 'team')));
+	is(await status(mine[0]), 303, 'a role that logs in again and again loses its oldest sessions');
+	is(await status(mine[102]), 200, 'and not the newest');
+	is(await status(cookie), 200, 'nor one of another role');
+}
+
 async function malformed(web, cookie) {
 	const head = 'GET /queues?find=%zz&a=%00&=&&;=%u HTTP/1.1\r\nHost: localhost\r\n';
 	const samples = ['\0\0\0\0', 'GET\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', 'GET / HTTP/1.1\r\nHost:\r\n\r\n', `${head}\r\n`,
@@ -158,6 +168,7 @@ run(async () => {
 	const cookie = cookieOf(await login(web, 'op'));
 	await large(web, cookie);
 	await unkept(web, cookie);
+	await shares(web, cookie);
 	await malformed(web, cookie);
 	await fields(web, cookie);
 	await blocked(web, cookie);

@@ -95,6 +95,27 @@ export function startServer() {
 		SELECT tq.grant_queue('team', 'team/*', 'manage'); SELECT tq.grant_queue('team', 'team/*', 'read')`);
 }
 
+// proxy(): stands between tq-web and the server, at a conninfo.  What tq-web sends passes
+// change(), which may be replaced; what comes back while held is true is lost.
+export async function proxy() {
+	const between = { change: text => text, held: false, sockets: new Set() };
+	const directory = mkdtempSync(join(folder, 'proxy-'));
+	between.conninfo = `host=${directory} dbname=shop user=postgres`;
+	between.server = net.createServer(socket => {
+		const server = net.connect(join(folder, '.s.PGSQL.5432'));
+		let last = Promise.resolve();
+		socket.on('data', part => { last = last.then(async () => server.write(Buffer.from(await between.change(part.toString('latin1')), 'latin1'))); });
+		server.on('data', part => { if (!between.held) socket.write(part); });
+		for (const [one, other] of [[socket, server], [server, socket]]) {
+			between.sockets.add(one);
+			one.on('error', () => other.destroy());
+			one.on('close', () => { between.sockets.delete(one); last.then(() => other.destroy()); });
+		}
+	}).listen(join(directory, '.s.PGSQL.5432'));
+	await new Promise(resolve => between.server.on('listening', resolve));
+	return between;
+}
+
 // ---- tq-web ----
 
 async function freePort() {
@@ -105,10 +126,11 @@ async function freePort() {
 	return port;
 }
 
-// startWeb(OPTION...): a tq-web, with its url, its lines, and stop().
+// startWeb(OPTION..., [CONNINFO]): a tq-web, with its url, its lines, and stop().
 export async function startWeb(...options) {
 	const port = await freePort();
-	const child = spawn(program, ['--listen', `127.0.0.1:${port}`, ...options, `host=${folder} dbname=shop user=postgres`], { env: environment });
+	const conninfo = options.at(-1)?.startsWith('host=') ? options.pop() : `host=${folder} dbname=shop user=postgres`;
+	const child = spawn(program, ['--listen', `127.0.0.1:${port}`, ...options, conninfo], { env: environment });
 	const web = { url: `http://127.0.0.1:${port}`, port, pid: child.pid, lines: '' };
 	children.add(child);
 	child.stderr.on('data', text => { web.lines += text; });
@@ -138,7 +160,8 @@ export function form(fields) {
 }
 
 export function login(web, role, password = role, more = {}) {
-	return ask(web, '/login', form({ role, password, ...more }));
+	const { method, headers, body } = form({ role, password, ...more });
+	return ask(web, '/login', { method, headers: { ...headers, Origin: web.url }, body });
 }
 
 // cookieOf(ANSWER): what a browser would send back.

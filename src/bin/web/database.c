@@ -5,9 +5,14 @@
  * An access is the connections of a role.  Those of a person were made at a login,
  * by a password that is not kept, and are shared by the sessions of that role;
  * when the last is lost, so are the sessions.  The program's own can be made again,
- * and act as the role that a request names.  One lock, which no statement is run
+ * and act as the role that a request names: they are one pool, of which each role
+ * has an access with a limit of its own.  One lock, which no statement is run
  * under.  A connection has one user at a time.
+ *
+ * A statement is sent, and its result waited for, no longer than its own time and
+ * some seconds: a server that is there and does not answer keeps no worker.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +22,11 @@
 
 #define KEYWORDS_MAX 64
 #define IDLE_MAX 16
-#define LOGINS_MAX 4
+#define STATEMENT_TIME 2000 /* as in the settings */
+#define CALL_TIME 10000
+#define LONG_TIME 60000
+#define GRACE 5000 /* for an answer to come, beyond that */
+#define LOOK 200   /* at whether a statement is to stop */
 
 struct Access
 {
@@ -28,7 +37,7 @@ struct Access
 	int busy;
 	int nidle;
 	PGconn *idle[IDLE_MAX];
-	bool is_own;
+	Access *pool;  /* whose connections it takes, which act as its role */
 	bool is_login; /* has no connections */
 	bool is_gone;
 };
@@ -41,13 +50,52 @@ static const char *const settings =
 	" SET extra_float_digits = 1; SET bytea_output = 'hex';"
 	" SET default_transaction_read_only = on";
 
+static void interrupt(const Page *page);
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static PQconninfoOption *parsed;
-static Access own = {.is_own = true, .users = 1};
-static Access logins = {.is_login = true, .users = 1, .limit = LOGINS_MAX};
-static Access *accesses; /* of persons */
+static const char *database;
+static Access own = {.users = 1};
+static Access unknown = {.pool = &own, .users = 1};
+static Access logins = {.is_login = true, .users = 1};
+static Access *accesses; /* of roles */
 
-/* ---- connections ---- */
+/* ---- the conninfo ---- */
+
+static const char *
+value_of(const PQconninfoOption *option, const char *keyword)
+{
+	while (option->keyword != NULL && strcmp(option->keyword, keyword) != 0)
+		option++;
+	return option->val;
+}
+
+/*
+ * Notes which database it is, as libpq finds it: by the conninfo, a service or the
+ * environment, and otherwise by our own name.  A person who logs in would else have
+ * that of the person's name.
+ */
+static void
+find_database(void)
+{
+	const char *service = value_of(parsed, "service");
+	PQconninfoOption *defaults;
+
+	if (service != NULL)
+		setenv("PGSERVICE", service, 1);
+	defaults = PQconndefaults();
+	if (defaults == NULL)
+		abort();
+	database = value_of(parsed, "dbname");
+	if (database == NULL)
+		database = value_of(defaults, "dbname");
+	if (database == NULL)
+		database = value_of(parsed, "user");
+	if (database == NULL)
+		database = value_of(defaults, "user");
+	database = copy_text(database == NULL ? "" : database);
+	PQconninfoFree(defaults);
+}
 
 /* Reads the conninfo once; what a person enters is never a part of it. */
 void
@@ -76,7 +124,8 @@ database_start(void)
 		log_line(LOG_ERROR, NULL, "%s", message == NULL ? "" : message);
 		exit(EXIT_USAGE);
 	}
-	own.limit = options.connections;
+	find_database();
+	unknown.limit = logins.limit = (options.workers + 3) / 4;
 }
 
 /* Returns whether a person's connection does not take it from the conninfo. */
@@ -93,6 +142,105 @@ is_personal(const char *keyword)
 	return false;
 }
 
+/* ---- statements that are sent, and waited for ---- */
+
+static bool
+is_good(const PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+
+	return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+}
+
+static bool
+is_stopped(const Page *page)
+{
+	return __atomic_load_n(&page->is_stopped, __ATOMIC_RELAXED);
+}
+
+/*
+ * Waits until the next result is there, or the connection lost; false: it takes too
+ * long.  The statement of a page that is to stop is interrupted again and again,
+ * because the server ignores that before it has begun.
+ */
+static bool
+wait_for(PGconn *connection, const Page *page, Moment end)
+{
+	for (;;)
+	{
+		int unsent = PQflush(connection);
+		struct pollfd it = {.fd = PQsocket(connection), .events = POLLIN};
+
+		if (PQstatus(connection) != CONNECTION_OK || unsent < 0 ||
+			(unsent == 0 && !PQisBusy(connection)))
+			return true;
+		if (page != NULL && is_stopped(page))
+		{
+			end = end == NEVER ? clock_now() + GRACE : end;
+			interrupt(page);
+		}
+		if (clock_now() > end)
+			return false;
+		if (unsent > 0)
+			it.events |= POLLOUT;
+		if (poll(&it, 1, LOOK) > 0 && (it.revents & ~POLLOUT) != 0 &&
+			!PQconsumeInput(connection))
+			return true;
+	}
+}
+
+/*
+ * Runs a statement, with parameters if there are any; returns the last result, which
+ * is NULL if it took too long: then the connection is good for nothing more.
+ */
+static PGresult *
+execute(PGconn *connection, const Page *page, const char *sql, int n,
+		const char *const *values, Moment time)
+{
+	Moment end = time == NEVER ? NEVER : clock_now() + time + GRACE;
+	PGresult *last = NULL;
+	PGresult *next;
+	int sent = n == 0 ? PQsendQuery(connection, sql)
+					  : PQsendQueryParams(connection, sql, n, NULL, values,
+										  NULL, NULL, 0);
+
+	if (!sent)
+		return PQmakeEmptyPGresult(connection, PGRES_FATAL_ERROR);
+	do
+	{
+		if (!wait_for(connection, page, end))
+		{
+			PQclear(last);
+			return NULL;
+		}
+		next = PQgetResult(connection);
+		if (next != NULL)
+		{
+			PQclear(last);
+			last = next;
+		}
+	} while (next != NULL);
+	return last;
+}
+
+/* ---- connections ---- */
+
+/* Gives a connection our settings; false: it has not taken them. */
+static bool
+has_settings(PGconn *connection)
+{
+	PGresult *result = execute(connection, NULL, settings, 0, NULL,
+							   STATEMENT_TIME);
+	bool good = is_good(result);
+
+	if (!good)
+		log_line(LOG_WARNING, NULL,
+				 "a connection does not take its settings: %s",
+				 PQerrorMessage(connection));
+	PQclear(result);
+	return good;
+}
+
 static void
 ignore_notice(void *subject, const PGresult *result)
 {
@@ -100,7 +248,8 @@ ignore_notice(void *subject, const PGresult *result)
 
 /*
  * Connects, as the conninfo says, or as a person.  User and password are values,
- * and the name of the database is not read as a conninfo.
+ * and the name of the database is not read as a conninfo.  NULL: the connection
+ * would have had other settings than ours, such as no statement_timeout.
  */
 PGconn *
 database_connect(const char *user, const char *password)
@@ -117,6 +266,7 @@ database_connect(const char *user, const char *password)
 			names[n] = option->keyword;
 			values[n++] = option->val;
 		}
+	names[n] = "dbname", values[n++] = database;
 	names[n] = "fallback_application_name", values[n++] = "tq-web " TQ_VERSION;
 	names[n] = "client_encoding", values[n++] = "UTF8";
 	names[n] = "connect_timeout", values[n++] = "5";
@@ -131,8 +281,12 @@ database_connect(const char *user, const char *password)
 	if (connection == NULL)
 		abort();
 	PQsetNoticeReceiver(connection, ignore_notice, NULL);
-	if (PQstatus(connection) == CONNECTION_OK)
-		PQclear(PQexec(connection, settings));
+	PQsetnonblocking(connection, 1);
+	if (PQstatus(connection) == CONNECTION_OK && !has_settings(connection))
+	{
+		PQfinish(connection);
+		return NULL;
+	}
 	return connection;
 }
 
@@ -140,8 +294,8 @@ database_connect(const char *user, const char *password)
 bool
 database_answers(void)
 {
-	const char *names[KEYWORDS_MAX + 2];
-	const char *values[KEYWORDS_MAX + 2];
+	const char *names[KEYWORDS_MAX + 3];
+	const char *values[KEYWORDS_MAX + 3];
 	int n = 0;
 
 	for (PQconninfoOption *option = parsed; option->keyword != NULL; option++)
@@ -150,6 +304,7 @@ database_answers(void)
 			names[n] = option->keyword;
 			values[n++] = option->val;
 		}
+	names[n] = "dbname", values[n++] = database;
 	names[n] = "connect_timeout", values[n++] = "3";
 	names[n] = values[n] = NULL;
 	return PQpingParams(names, values, 0) == PQPING_OK;
@@ -159,25 +314,64 @@ database_answers(void)
 const char *
 database_name(void)
 {
-	for (PQconninfoOption *option = parsed; option->keyword != NULL; option++)
-		if (strcmp(option->keyword, "dbname") == 0 && option->val != NULL)
-			return option->val;
-	return getenv("PGDATABASE") == NULL ? "" : getenv("PGDATABASE");
+	return database;
 }
 
 /* ---- accesses ---- */
 
+/* That of requests without a login: few at a time. */
 Access *
-database_own(void)
+database_unknown(void)
 {
-	return &own;
+	return &unknown;
 }
 
-/* That of requests which make a connection: few at a time. */
+/* That of requests which make a connection, as few. */
 Access *
 database_logins(void)
 {
 	return &logins;
+}
+
+/* Adds an access to the list; with the lock held. */
+static Access *
+add_access(const char *role, Access *pool)
+{
+	Access *access = allocate(sizeof(Access));
+
+	strncpy(access->role, role, ROLE_LENGTH - 1);
+	access->limit = options.connections;
+	access->pool = pool;
+	access->next = accesses;
+	accesses = access;
+	return access;
+}
+
+/* Finds that of a role, with connections of its own or of a pool; likewise. */
+static Access *
+find_access(const char *role, const Access *pool)
+{
+	Access *access = accesses;
+
+	while (access != NULL && (access->is_gone || access->pool != pool ||
+							  strcmp(access->role, role) != 0))
+		access = access->next;
+	return access;
+}
+
+/* That by which our connections act as a role, with one user more. */
+Access *
+database_role(const char *role)
+{
+	Access *access;
+
+	pthread_mutex_lock(&lock);
+	access = find_access(role, &own);
+	if (access == NULL)
+		access = add_access(role, &own);
+	access->users++;
+	pthread_mutex_unlock(&lock);
+	return access;
 }
 
 /* Adds a connection to those of a role, and a session to its users. */
@@ -187,17 +381,9 @@ database_join(const char *role, PGconn *connection)
 	Access *access;
 
 	pthread_mutex_lock(&lock);
-	for (access = accesses; access != NULL; access = access->next)
-		if (!access->is_gone && strcmp(access->role, role) == 0)
-			break;
+	access = find_access(role, NULL);
 	if (access == NULL)
-	{
-		access = allocate(sizeof(Access));
-		strncpy(access->role, role, ROLE_LENGTH - 1);
-		access->limit = options.connections;
-		access->next = accesses;
-		accesses = access;
-	}
+		access = add_access(role, NULL);
 	access->users++;
 	if (access->nidle + access->busy < access->limit)
 	{
@@ -260,46 +446,27 @@ database_leave(Access *access)
 	free(access);
 }
 
-/* Returns whether a request would have a connection now. */
-bool
-database_may_take(Access *access)
-{
-	bool may;
-
-	pthread_mutex_lock(&lock);
-	may = access->is_own || access->is_login
-			  ? access->busy < access->limit
-			  : access->nidle > 0 || access->is_gone;
-	pthread_mutex_unlock(&lock);
-	return may;
-}
-
 /*
- * Returns whether there is a connection for what takes long, beside that of the
- * page which asks.
+ * Takes a connection for a page; false: there is none now.  One of our own may be
+ * missing yet, and is made when it is used; those that are lost for good are taken,
+ * and the page says so.
  */
 bool
-database_may_spare(Access *access)
-{
-	bool may;
-
-	pthread_mutex_lock(&lock);
-	may = access->is_own ? access->busy < access->limit : access->nidle > 0;
-	pthread_mutex_unlock(&lock);
-	return may;
-}
-
-/* Takes a connection for a page, if it may; one of our own may be missing yet. */
-void
 database_take(Page *page)
 {
 	Access *access = page->access;
+	Access *from = access->pool == NULL ? access : access->pool;
+	bool good;
 
 	pthread_mutex_lock(&lock);
-	if (access->nidle > 0)
-		page->connection = access->idle[--access->nidle];
-	access->busy++;
+	good = access->pool != NULL || access->is_login
+			   ? access->busy < access->limit
+			   : access->nidle > 0 || access->is_gone;
+	if (good && from->nidle > 0)
+		page->connection = from->idle[--from->nidle];
+	access->busy += good;
 	pthread_mutex_unlock(&lock);
+	return good;
 }
 
 /* Gives it back, unless it is lost, or in a transaction. */
@@ -307,6 +474,7 @@ void
 database_give(Page *page)
 {
 	Access *access = page->access;
+	Access *to = access->pool == NULL ? access : access->pool;
 	PGconn *connection = page->connection;
 	bool lost = false;
 
@@ -321,11 +489,11 @@ database_give(Page *page)
 		PQsetNoticeReceiver(connection, ignore_notice, NULL);
 	pthread_mutex_lock(&lock);
 	access->busy--;
-	if (connection != NULL && access->nidle < IDLE_MAX)
-		access->idle[access->nidle++] = connection;
+	if (connection != NULL && to->nidle < IDLE_MAX)
+		to->idle[to->nidle++] = connection;
 	else if (connection != NULL)
 		PQfinish(connection);
-	if (!access->is_own && !access->is_login && !access->is_gone &&
+	if (access->pool == NULL && !access->is_login && !access->is_gone &&
 		access->nidle + access->busy == 0)
 		access->is_gone = lost = true;
 	pthread_mutex_unlock(&lock);
@@ -374,6 +542,16 @@ log_silence(const char *message)
 	free(clean);
 }
 
+static void
+forget_error(Page *page)
+{
+	free(page->error);
+	free(page->detail);
+	free(page->hint);
+	page->error = page->detail = page->hint = NULL;
+	memset(page->state, 0, sizeof(page->state));
+}
+
 /* Keeps what the database has said for the reader. */
 static void
 keep_error(Page *page, const PGresult *result)
@@ -383,13 +561,10 @@ keep_error(Page *page, const PGresult *result)
 							  ? ""
 							  : PQerrorMessage(page->connection);
 
-	free(page->error);
-	free(page->detail);
-	free(page->hint);
+	forget_error(page);
 	page->error = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
 	page->detail = field_of(result, PG_DIAG_MESSAGE_DETAIL);
 	page->hint = field_of(result, PG_DIAG_MESSAGE_HINT);
-	memset(page->state, 0, sizeof(page->state));
 	snprintf(page->state, sizeof(page->state), "%s",
 			 state == NULL ? "08006" : state);
 	if (page->error == NULL)
@@ -401,25 +576,60 @@ keep_error(Page *page, const PGresult *result)
 	}
 }
 
-static bool
-is_good(const PGresult *result)
+/* Ends a connection that cannot be used any more. */
+static void
+drop(Page *page)
 {
-	ExecStatusType status = PQresultStatus(result);
-
-	return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+	PQfinish(page->connection);
+	page->connection = NULL;
+	page->is_acting = false;
 }
 
-/* Runs a statement without parameters, for what follows. */
+/* Runs a statement; NULL: the page has the error. */
+static PGresult *
+run(Page *page, const char *sql, int n, const char *const *values, Moment time)
+{
+	PGresult *result = execute(page->connection, page, sql, n, values, time);
+
+	if (is_good(result))
+		return result;
+	keep_error(page, result);
+	if (result == NULL)
+		drop(page);
+	PQclear(result);
+	return NULL;
+}
+
+/* Runs statements without parameters, for what follows. */
 static bool
 prepare_for(Page *page, const char *sql)
 {
-	PGresult *result = PQexec(page->connection, sql);
-	bool good = is_good(result);
+	PGresult *result = run(page, sql, 0, NULL, STATEMENT_TIME);
 
-	if (!good)
-		keep_error(page, result);
 	PQclear(result);
-	return good;
+	return result != NULL;
+}
+
+/*
+ * Makes of a connection what it was, for whom has it next: a second time if the
+ * first was interrupted.  One that stays otherwise is used no more.
+ */
+static void
+restore(Page *page)
+{
+	for (int attempt = 0; page->connection != NULL && attempt < 2; attempt++)
+	{
+		PGresult *result = execute(page->connection, NULL,
+								   "SET default_transaction_read_only = on;"
+								   " SET statement_timeout = '2s'",
+								   0, NULL, STATEMENT_TIME);
+		bool good = is_good(result);
+
+		PQclear(result);
+		if (good)
+			return;
+	}
+	drop(page);
 }
 
 /* Has our connection act as the role of the page. */
@@ -457,8 +667,8 @@ connect_own(Page *page)
 		}
 		if (works && PQstatus(page->connection) == CONNECTION_OK)
 			return false;
-		PQfinish(page->connection);
-		page->is_acting = false;
+		drop(page);
+		forget_error(page);
 		page->connection = database_connect(NULL, NULL);
 	}
 	keep_error(page, NULL);
@@ -469,7 +679,7 @@ connect_own(Page *page)
 bool
 database_ready(Page *page)
 {
-	if (page->access->is_own)
+	if (page->access->pool != NULL)
 		return connect_own(page);
 	if (page->connection != NULL)
 		return true;
@@ -477,18 +687,18 @@ database_ready(Page *page)
 	return false;
 }
 
+/* Runs a statement that reads; it may take longer for a page that is long. */
 static PGresult *
-run(Page *page, const char *sql, int n, const char *const *values)
+read_by(Page *page, const char *sql, int n, const char *const *values)
 {
 	PGresult *result;
 
-	if (!database_ready(page) ||
-		(page->is_long && !prepare_for(page, "SET statement_timeout = '60s'")))
+	if (!page->is_long)
+		return run(page, sql, n, values, STATEMENT_TIME);
+	if (!prepare_for(page, "SET statement_timeout = '60s'"))
 		return NULL;
-	result = PQexecParams(page->connection, sql, n, NULL, values, NULL, NULL,
-						  0);
-	if (page->is_long)
-		PQclear(PQexec(page->connection, "SET statement_timeout = '2s'"));
+	result = run(page, sql, n, values, LONG_TIME);
+	restore(page);
 	return result;
 }
 
@@ -499,45 +709,56 @@ run(Page *page, const char *sql, int n, const char *const *values)
 PGresult *
 database_query(Page *page, const char *sql, int n, const char *const *values)
 {
-	PGresult *result = run(page, sql, n, values);
+	PGresult *result;
 
-	if (result != NULL && !is_good(result) && page->access->is_own &&
-		PQstatus(page->connection) == CONNECTION_BAD)
-	{
-		PQclear(result);
-		result = run(page, sql, n, values);
-	}
-	if (result != NULL && is_good(result))
+	if (!database_ready(page))
+		return NULL;
+	result = read_by(page, sql, n, values);
+	if (result != NULL || page->access->pool == NULL ||
+		page->connection == NULL ||
+		PQstatus(page->connection) == CONNECTION_OK)
 		return result;
-	if (result != NULL)
-		keep_error(page, result);
-	PQclear(result);
-	return NULL;
+	forget_error(page);
+	return database_ready(page) ? read_by(page, sql, n, values) : NULL;
 }
 
 /* Changes something by a statement, once; never where nothing can be changed. */
 PGresult *
 database_call(Page *page, const char *sql, int n, const char *const *values)
 {
-	PGresult *result;
-	bool good;
+	PGresult *result = NULL;
 
-	if (!action_is_possible() || !database_ready(page) ||
-		!prepare_for(page, page->is_long
-							   ? "SET default_transaction_read_only = off;"
-								 " SET statement_timeout = 0"
-							   : "SET default_transaction_read_only = off;"
-								 " SET statement_timeout = '10s'"))
+	if (!action_is_possible() || is_stopped(page) || !database_ready(page))
 		return NULL;
-	result = PQexecParams(page->connection, sql, n, NULL, values, NULL, NULL,
-						  0);
-	good = is_good(result);
-	if (!good)
+	if (prepare_for(page, page->is_long
+							  ? "SET default_transaction_read_only = off;"
+								" SET statement_timeout = 0"
+							  : "SET default_transaction_read_only = off;"
+								" SET statement_timeout = '10s'"))
+		result = run(page, sql, n, values, page->is_long ? NEVER : CALL_TIME);
+	restore(page);
+	return result;
+}
+
+/*
+ * Has another connection of the role cancel what runs on that of a page: unlike
+ * PQcancel() it waits no longer than a statement, and is encrypted.
+ */
+static void
+interrupt(const Page *page)
+{
+	Page *other = page_new();
+	char *process = format_text("%d", PQbackendPID(page->connection));
+	const char *values[] = {process};
+
+	other->access = page->access;
+	database_keep(other->access);
+	if (database_take(other))
 	{
-		keep_error(page, result);
-		PQclear(result);
+		PQclear(
+			database_query(other, "SELECT pg_cancel_backend($1)", 1, values));
+		database_give(other);
 	}
-	PQclear(PQexec(page->connection, "SET default_transaction_read_only = on;"
-									 " SET statement_timeout = '2s'"));
-	return good ? result : NULL;
+	page_free(other);
+	free(process);
 }

@@ -294,13 +294,12 @@ take_page(void)
 	{
 		Page *page = *at;
 
-		if (!database_may_take(page->access))
+		if (!database_take(page))
 			continue;
 		*at = page->next;
 		if (page->next == NULL)
 			last = at;
 		waiting--;
-		database_take(page);
 		return page;
 	}
 	return NULL;
@@ -516,7 +515,7 @@ has_access(Page *page)
 {
 	if (page->route->is_open)
 	{
-		page->access = page->post ? database_logins() : database_own();
+		page->access = page->post ? database_logins() : database_unknown();
 		database_keep(page->access);
 	}
 	else if (session_find(page))

@@ -5,7 +5,9 @@
  * First a dry run says how many there are, by queue and state.  What is confirmed is
  * done by a thread of its own, over one of the role's connections, and at most on as
  * many tasks; it can be stopped, and what is done stays done.  The list of jobs has a
- * lock, under which nothing is waited for.
+ * lock, under which nothing is waited for.  A stop is a mark on the page of the thread,
+ * which sees it before each statement and while one runs: so none begins after it, and
+ * one that has begun is interrupted until it ends.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -72,7 +74,6 @@ typedef struct Work
 	char *back;
 	long total;
 	Page *page; /* the role and the connection, while it runs */
-	PGcancel *cancel;
 	char role[ROLE_LENGTH];
 	pthread_t thread;
 	JobPhase phase;
@@ -459,12 +460,7 @@ do_work(void *subject)
 
 	page->is_long = true;
 	if (database_ready(page))
-	{
 		PQsetNoticeReceiver(page->connection, take_notice, work);
-		pthread_mutex_lock(&lock);
-		work->cancel = PQgetCancel(page->connection);
-		pthread_mutex_unlock(&lock);
-	}
 	good = work->filter != NULL ? apply_filter(work) : apply_picked(work);
 	pthread_mutex_lock(&lock);
 	work->phase = good                ? PHASE_DONE
@@ -475,8 +471,6 @@ do_work(void *subject)
 				 page->error == NULL ? "" : page->error,
 				 page->detail == NULL ? "" : page->detail);
 	work->ended = time(NULL);
-	PQfreeCancel(work->cancel);
-	work->cancel = NULL;
 	work->page = NULL;
 	pthread_mutex_unlock(&lock);
 	database_give(page);
@@ -581,11 +575,9 @@ begin_work(Work *work)
 	bool good;
 
 	pthread_mutex_lock(&lock);
-	good = count_running() < RUNNING_MAX &&
-		   database_may_spare(work->page->access);
+	good = count_running() < RUNNING_MAX && database_take(work->page);
 	if (good)
 	{
-		database_take(work->page);
 		good = pthread_create(&work->thread, NULL, do_work, work) == 0;
 		if (!good)
 			abort();
@@ -720,26 +712,13 @@ page_job(Page *page)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Has it stop; returns what interrupts its statement.  With the lock held. */
-static PGcancel *
+/* Has it stop; with the lock held. */
+static void
 stop(Work *work)
 {
-	PGcancel *cancel = work->cancel;
-
 	work->is_stopping = true;
-	work->cancel = NULL;
-	return cancel;
-}
-
-/* Interrupts a statement; this connects, and waits for that. */
-static void
-cancel_now(PGcancel *cancel)
-{
-	char message[256];
-
-	if (cancel != NULL)
-		PQcancel(cancel, message, sizeof(message));
-	PQfreeCancel(cancel);
+	if (work->page != NULL)
+		__atomic_store_n(&work->page->is_stopped, true, __ATOMIC_RELAXED);
 }
 
 /* POST /job: stops it. */
@@ -747,15 +726,13 @@ void
 act_job(Page *page)
 {
 	const char *id = page_form(page, "id");
-	PGcancel *cancel = NULL;
 	Work *work;
 
 	pthread_mutex_lock(&lock);
 	work = work_find(page, id);
 	if (work != NULL && work->phase == PHASE_RUNNING)
-		cancel = stop(work);
+		stop(work);
 	pthread_mutex_unlock(&lock);
-	cancel_now(cancel);
 	page_redirect(page, url_of("/job", "id", id, NULL));
 }
 
@@ -763,15 +740,10 @@ act_job(Page *page)
 void
 jobs_stop(void)
 {
+	pthread_mutex_lock(&lock);
 	for (Work *work = works; work != NULL; work = work->next)
-	{
-		PGcancel *cancel;
-
-		pthread_mutex_lock(&lock);
-		cancel = stop(work);
-		pthread_mutex_unlock(&lock);
-		cancel_now(cancel);
-	}
+		stop(work);
+	pthread_mutex_unlock(&lock);
 	while (works != NULL)
 	{
 		Work *work = works;

@@ -449,7 +449,10 @@ take_trouble(Feed *feed, const Page *page)
 	if (page->location != NULL)
 		put_event(&change->text, "login", "", "", 0);
 	else
-		put_event(&change->text, "trouble", page->error, "", 0);
+		put_event(&change->text, "trouble",
+				  page->error == NULL ? "the page cannot be made"
+									  : page->error,
+				  "", 0);
 	feed->in_trouble = true;
 	feed->is_over = page->location != NULL;
 	publish(feed, change);
@@ -559,7 +562,8 @@ look_at_sessions(void)
 	looked = clock_now();
 	for (Feed *feed = feeds; feed != NULL; feed = feed->next)
 		for (Reader *reader = feed->readers; reader; reader = reader->next)
-			if (reader->session[0] != '\0' && !session_touch(reader->session))
+			if (options.as == NULL &&
+				!session_touch(reader->session, feed->role))
 			{
 				reader->is_over = true;
 				wake(reader);
@@ -580,9 +584,9 @@ look_for_changes(void)
 	Page *page = page_new();
 	PGresult *result;
 
-	page->access = database_own();
-	database_keep(page->access);
-	database_take(page);
+	page->access = database_role("");
+	if (!database_take(page))
+		abort(); /* it has no other user */
 	result = database_query(
 		page,
 		"SELECT md5(string_agg(concat_ws(' ', task_queue_id, pending, delayed,"

@@ -338,7 +338,6 @@ main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	now = clock_now();
 	raise_limits();
-	session_start();
 	database_start();
 	asset_start();
 	live_start();

@@ -3,8 +3,12 @@
  *	  Who is who: logins, sessions, and the role that a request acts as.
  *
  * A session has the id that the cookie has, and the token that its forms have, both
- * new at each login.  The list has a lock of its own, under which that of the
- * accesses may be taken.
+ * new at each login.  Where a header of a proxy says the role, each role has one
+ * session, without a cookie: so the token of one role is good for no other.  The list
+ * has a lock of its own, under which that of the accesses may be taken.
+ *
+ * A role has so many sessions at most, and a new one takes the place of its oldest.
+ * Where the list is full, the role that has the most gives way.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +18,7 @@
 #include "web.h"
 
 #define SESSIONS_MAX 2000
+#define SESSIONS_OF_ROLE 100
 
 typedef struct Session
 {
@@ -28,7 +33,6 @@ typedef struct Session
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Session *sessions;
 static int nsessions;
-static char own_token[TOKEN_LENGTH]; /* where the role comes from a header */
 
 /* Makes an id that cannot be guessed. */
 void
@@ -44,12 +48,6 @@ session_token(char *token)
 		token[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
 	}
 	token[TOKEN_LENGTH - 1] = '\0';
-}
-
-void
-session_start(void)
-{
-	session_token(own_token);
 }
 
 /* Compares in a time that does not depend on where they differ. */
@@ -112,48 +110,112 @@ session_sweep(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Finds a session by its id, or by its role if that has one only. */
+static Session *
+find(const char *id, const char *role)
+{
+	Session *session = sessions;
+
+	if (options.role_header != NULL)
+		while (session != NULL && strcmp(session->role, role) != 0)
+			session = session->next;
+	else
+		while (session != NULL && !is_same(session->id, id))
+			session = session->next;
+	return session;
+}
+
 /* Notes that a session is used; false: it has ended. */
 bool
-session_touch(const char *id)
+session_touch(const char *id, const char *role)
 {
 	Session *session;
 
 	pthread_mutex_lock(&lock);
-	for (session = sessions; session != NULL; session = session->next)
-		if (strcmp(session->id, id) == 0)
-			break;
+	session = find(id, role);
 	if (session != NULL)
 		session->used = clock_now();
 	pthread_mutex_unlock(&lock);
 	return session != NULL;
 }
 
-/* Adds a session, in place of the one that was used longest ago if there are many. */
-static void
-add_session(Page *page, Access *access)
+static int
+count_of(const char *role)
 {
+	int n = 0;
+
+	for (const Session *one = sessions; one != NULL; one = one->next)
+		n += strcmp(one->role, role) == 0;
+	return n;
+}
+
+/* Returns the role that has to give way to one more session, or NULL: none has. */
+static const char *
+crowded_role(const char *role)
+{
+	const char *crowded = NULL;
+	int most = 0;
+
+	if (count_of(role) >= SESSIONS_OF_ROLE)
+		return role;
+	if (nsessions < SESSIONS_MAX)
+		return NULL;
+	for (const Session *one = sessions; one != NULL; one = one->next)
+	{
+		int n = crowded != NULL && strcmp(one->role, crowded) == 0
+					? 0
+					: count_of(one->role);
+
+		if (n > most)
+		{
+			most = n;
+			crowded = one->role;
+		}
+	}
+	return crowded;
+}
+
+/* Ends the session of a role that was used longest ago. */
+static void
+end_oldest(const char *role)
+{
+	Session **oldest = NULL;
+
+	for (Session **at = &sessions; *at != NULL; at = &(*at)->next)
+		if (strcmp((*at)->role, role) == 0 &&
+			(oldest == NULL || (*at)->used < (*oldest)->used))
+			oldest = at;
+	end_session(oldest);
+}
+
+/* Adds a session, which is a user of an access; with the lock held. */
+static Session *
+add_session(const char *role, Access *access)
+{
+	const char *crowded = crowded_role(role);
 	Session *session = allocate(sizeof(Session));
 
+	if (crowded != NULL)
+		end_oldest(crowded);
 	session_token(session->id);
 	session_token(session->token);
-	strcpy(session->role, page->role);
+	strcpy(session->role, role);
 	session->access = access;
-	session->used = clock_now();
-	strcpy(page->session, session->id);
-	pthread_mutex_lock(&lock);
-	if (nsessions == SESSIONS_MAX)
-	{
-		Session **oldest = &sessions;
-
-		for (Session **at = &sessions; *at != NULL; at = &(*at)->next)
-			if ((*at)->used < (*oldest)->used)
-				oldest = at;
-		end_session(oldest);
-	}
 	session->next = sessions;
 	sessions = session;
 	nsessions++;
-	pthread_mutex_unlock(&lock);
+	return session;
+}
+
+/* Has a page be of a session; with the lock held. */
+static void
+use(Session *session, Page *page)
+{
+	session->used = clock_now();
+	strcpy(page->token, session->token);
+	strcpy(page->role, session->role);
+	page->access = session->access;
+	database_keep(page->access);
 }
 
 /* ---- the request ---- */
@@ -164,41 +226,56 @@ find_by_cookie(Page *page)
 {
 	const char *id = MHD_lookup_connection_value(page->http, MHD_COOKIE_KIND,
 												 "tq_session");
-	Session *session = NULL;
+	Session *session;
 
 	if (id == NULL)
 		return false;
 	pthread_mutex_lock(&lock);
-	for (session = sessions; session != NULL; session = session->next)
-		if (is_same(session->id, id))
-			break;
+	session = find(id, NULL);
 	if (session != NULL)
 	{
-		session->used = clock_now();
+		use(session, page);
 		strcpy(page->session, session->id);
-		strcpy(page->token, session->token);
-		strcpy(page->role, session->role);
-		page->access = session->access;
-		database_keep(page->access);
 	}
 	pthread_mutex_unlock(&lock);
 	return session != NULL;
 }
 
-/*
- * Has the page act as the role of the header of a proxy, or of --as.  No role can have
- * the name none, by which SET ROLE would leave us what we are.
- */
+/* No role can have the name none, by which SET ROLE would leave us what we are. */
 static bool
-find_by_name(Page *page, const char *role)
+is_role(const char *role)
 {
-	if (role == NULL || *role == '\0' || strlen(role) >= ROLE_LENGTH ||
-		strcmp(role, "none") == 0 || !text_is_clean(role, strlen(role)))
+	return role != NULL && *role != '\0' && strlen(role) < ROLE_LENGTH &&
+		   strcmp(role, "none") != 0 && text_is_clean(role, strlen(role));
+}
+
+/* Has the page act as the role of --as, which nothing is changed as. */
+static bool
+find_by_option(Page *page)
+{
+	if (!is_role(options.as))
 		return false;
-	strcpy(page->role, role);
-	strcpy(page->token, own_token);
-	page->access = database_own();
-	database_keep(page->access);
+	strcpy(page->role, options.as);
+	page->access = database_role(page->role);
+	return true;
+}
+
+/* Has the page act as the role of the header of a proxy. */
+static bool
+find_by_header(Page *page)
+{
+	const char *role = page_header(page, options.role_header);
+	Session *session;
+
+	if (!trust_has_address(options.trusted, options.ntrusted, page->peer) ||
+		!is_role(role))
+		return false;
+	pthread_mutex_lock(&lock);
+	session = find(NULL, role);
+	if (session == NULL)
+		session = add_session(role, database_role(role));
+	use(session, page);
+	pthread_mutex_unlock(&lock);
 	return true;
 }
 
@@ -207,11 +284,9 @@ bool
 session_find(Page *page)
 {
 	if (options.as != NULL)
-		return find_by_name(page, options.as);
-	if (options.role_header == NULL)
-		return find_by_cookie(page);
-	return trust_has_address(options.trusted, options.ntrusted, page->peer) &&
-		   find_by_name(page, page_header(page, options.role_header));
+		return find_by_option(page);
+	return options.role_header != NULL ? find_by_header(page)
+									   : find_by_cookie(page);
 }
 
 /* Returns whether a POST is one that a form of ours has sent. */
@@ -293,6 +368,7 @@ static void
 join(Page *page, const char *role, const char *password, PGconn *connection)
 {
 	Access *access = database_join(role, connection);
+	Session *session;
 
 	if (database_wants_more(access))
 	{
@@ -303,7 +379,11 @@ join(Page *page, const char *role, const char *password, PGconn *connection)
 		else
 			PQfinish(connection);
 	}
-	add_session(page, access);
+	pthread_mutex_lock(&lock);
+	session = add_session(role, access);
+	session->used = clock_now();
+	strcpy(page->session, session->id);
+	pthread_mutex_unlock(&lock);
 }
 
 /* POST /login.  An attempt counts before its answer is known. */

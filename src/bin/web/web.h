@@ -121,8 +121,9 @@ struct Page
 	char role[ROLE_LENGTH];
 	Access *access;
 	PGconn *connection;
-	bool is_acting; /* the connection, as that role */
-	bool is_long;   /* its statements may take long */
+	bool is_acting;  /* the connection, as that role */
+	bool is_long;    /* its statements may take long */
+	bool is_stopped; /* they are to end; set by another thread */
 	/* the answer */
 	unsigned int status;
 	char *title;
@@ -188,14 +189,13 @@ extern bool trust_has_origin(const Page *page);
 
 /* ---- session.c: who is who ---- */
 
-extern void session_start(void);
 extern void session_token(char *token);
 extern bool session_find(Page *page);
 extern void session_login(Page *page);
 extern void session_logout(Page *page);
 extern void session_forget(const Access *access);
 extern void session_sweep(void);
-extern bool session_touch(const char *id);
+extern bool session_touch(const char *id, const char *role);
 extern bool session_may_act(const Page *page);
 
 /* ---- throttle.c: attempts to log in ---- */
@@ -206,16 +206,15 @@ extern void throttle_note(const char *role, const char *address, bool good);
 /* ---- database.c: connections and statements ---- */
 
 extern void database_start(void);
-extern Access *database_own(void);
+extern Access *database_unknown(void);
 extern Access *database_logins(void);
+extern Access *database_role(const char *role);
 extern Access *database_join(const char *role, PGconn *connection);
 extern void database_leave(Access *access);
 extern void database_keep(Access *access);
 extern bool database_wants_more(Access *access);
-extern bool database_may_take(Access *access);
-extern bool database_may_spare(Access *access);
 extern bool database_ready(Page *page);
-extern void database_take(Page *page);
+extern bool database_take(Page *page);
 extern void database_give(Page *page);
 extern bool database_is_gone(const Access *access);
 extern PGconn *database_connect(const char *user, const char *password);
