@@ -76,6 +76,17 @@ async function shares(web, cookie) {
 	is(await status(mine[0]), 303, 'a role that logs in again and again loses its oldest sessions');
 	is(await status(mine[102]), 200, 'and not the newest');
 	is(await status(cookie), 200, 'nor one of another role');
+	const stream = it => raw(web, `GET /live?path=/queues HTTP/1.1\r\nHost: localhost\r\nCookie: ${it}\r\n\r\n`);
+	const all = [];
+	for (let i = 0; i < 3010; i++) {
+		all.push(stream(mine[102]));
+		if (i % 100 === 0) await until(() => all.at(-1).text !== '', `${i} readers of a role`);
+	}
+	await until(() => all.at(-1).text.includes('too many'), 'one that has too many readers is told so');
+	const other = stream(cookie);
+	await until(() => other.text.includes('event: region'), 'which leaves room for others');
+	for (const it of [...all, other]) it.socket.destroy();
+	await others(web, cookie, 'after readers that are too many');
 }
 
 async function malformed(web, cookie) {

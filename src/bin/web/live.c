@@ -8,6 +8,11 @@
  * reader that is slow gets the next one whole: so a reader costs no statement, and no
  * memory but its connection.
  *
+ * Readers and pages belong to a role, or to an address where all have one role.  Each may
+ * have as many as there is room for others: alone a half, a second one a quarter, and so
+ * on; so none can have all, and of pages that are due, those are made first whose role has
+ * fewest under way.
+ *
  * One lock, under which those of libmicrohttpd, of the accesses and of the sessions
  * are taken, and http.c's list.  A reader is there as long as its connection; a
  * connection that is suspended is not closed by others.
@@ -23,6 +28,7 @@
 #define PING 15000   /* after which a reader gets a byte, lest it is gone */
 #define SESSION_LOOK 5000
 #define READERS_MAX 3000
+#define FEEDS_MAX 512
 
 /* Bytes that several readers are being sent. */
 typedef struct Message
@@ -48,6 +54,7 @@ struct Feed
 	char *query;
 	const Route *route;
 	char role[ROLE_LENGTH];
+	char owner[ROLE_LENGTH]; /* who has opened it */
 	Access *access;
 	bool is_making;
 	bool is_over; /* its role has to log in again */
@@ -66,6 +73,7 @@ typedef struct Reader
 	struct Reader *next; /* of its feed */
 	Feed *feed;
 	struct MHD_Connection *http;
+	char owner[ROLE_LENGTH];
 	char session[TOKEN_LENGTH];
 	bool is_suspended;
 	bool is_over; /* its session has ended */
@@ -79,6 +87,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t tick = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static Feed *feeds;
+static int nfeeds;
 static int nreaders;
 static int making;
 static long changes;
@@ -251,33 +260,58 @@ is_same(const char *one, const char *other)
 	return strcmp(one, other) == 0;
 }
 
-/* Finds the feed of a role's page, or begins it; with the lock held. */
-static Feed *
-feed_of(const Page *page, const Route *route, const char *path,
-		const char *query)
+/* Says to whom a page counts. */
+static void
+owner_of(const Page *page, char *owner)
 {
+	if (options.as == NULL)
+		strcpy(owner, page->role);
+	else
+		trust_network(page->client, owner, ROLE_LENGTH);
+}
+
+static Feed *
+find_feed(const Page *page, const char *path, const char *query)
+{
+	Feed *feed = feeds;
+
+	while (feed != NULL &&
+		   (feed->is_over || feed->access != page->access ||
+			!is_same(feed->path, path) || !is_same(feed->query, query)))
+		feed = feed->next;
+	return feed;
+}
+
+/* Begins the feed of a page; NULL: there are too many. */
+static Feed *
+add_feed(const Page *page, const Route *route, const char *path,
+		 const char *query, const char *owner)
+{
+	int same = 0;
 	Feed *feed;
 
 	for (feed = feeds; feed != NULL; feed = feed->next)
-		if (!feed->is_over && feed->access == page->access &&
-			is_same(feed->role, page->role) && is_same(feed->path, path) &&
-			is_same(feed->query, query))
-			return feed;
+		same += is_same(feed->owner, owner);
+	if (same >= FEEDS_MAX - nfeeds)
+		return NULL;
 	feed = allocate(sizeof(Feed));
 	feed->path = copy_text(path);
 	feed->query = copy_text(query);
 	feed->route = route;
 	strcpy(feed->role, page->role);
+	strcpy(feed->owner, owner);
 	feed->access = page->access;
 	database_keep(feed->access);
 	feed->next = feeds;
 	feeds = feed;
+	nfeeds++;
 	return feed;
 }
 
 static void
 free_feed(Feed *feed)
 {
+	nfeeds--;
 	for (int i = 0; i < feed->nparts; i++)
 	{
 		free(feed->parts[i].id);
@@ -291,6 +325,46 @@ free_feed(Feed *feed)
 	free(feed);
 }
 
+static int
+count_readers(const char *owner)
+{
+	int n = 0;
+
+	for (const Feed *feed = feeds; feed != NULL; feed = feed->next)
+		for (const Reader *one = feed->readers; one != NULL; one = one->next)
+			n += is_same(one->owner, owner);
+	return n;
+}
+
+/* Adds a reader of a page; NULL: there are too many.  With the lock held. */
+static Reader *
+add_reader(const Page *page, const Route *route, const char *path,
+		   const char *query)
+{
+	char owner[ROLE_LENGTH];
+	Feed *feed = find_feed(page, path, query);
+	Reader *reader;
+
+	owner_of(page, owner);
+	if (stopping || count_readers(owner) >= READERS_MAX - nreaders)
+		return NULL;
+	if (feed == NULL)
+		feed = add_feed(page, route, path, query, owner);
+	if (feed == NULL)
+		return NULL;
+	nreaders++;
+	reader = allocate(sizeof(Reader));
+	strcpy(reader->owner, owner);
+	strcpy(reader->session, page->session);
+	reader->feed = feed;
+	reader->next = feed->readers;
+	feed->readers = reader;
+	reader->http = page->http;
+	reader->sent = clock_now();
+	reader->message = message_new("retry: 3000\n\n");
+	return reader;
+}
+
 /* Has the response of a page be a stream; false: there are too many. */
 static bool
 begin_stream(Page *page, const Route *route, const char *path,
@@ -299,28 +373,28 @@ begin_stream(Page *page, const Route *route, const char *path,
 	Reader *reader;
 
 	pthread_mutex_lock(&lock);
-	if (nreaders >= READERS_MAX || stopping)
-	{
-		pthread_mutex_unlock(&lock);
-		return false;
-	}
-	nreaders++;
-	reader = allocate(sizeof(Reader));
-	reader->feed = feed_of(page, route, path, query);
-	reader->next = reader->feed->readers;
-	reader->feed->readers = reader;
-	reader->http = page->http;
-	reader->sent = clock_now();
-	strcpy(reader->session, page->session);
-	reader->message = message_new("retry: 3000\n\n");
+	reader = add_reader(page, route, path, query);
 	pthread_cond_signal(&tick);
 	pthread_mutex_unlock(&lock);
+	if (reader == NULL)
+		return false;
 	page->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096,
 													   read_on, reader,
 													   free_reader);
 	if (page->response == NULL)
 		abort();
 	return true;
+}
+
+/* Has the browser keep what it has, and look again later. */
+static void
+put_off(Page *page)
+{
+	page->status = MHD_HTTP_OK;
+	page->type = "text/event-stream";
+	buffer_put(&page->body,
+			   "retry: 30000\nevent: trouble\ndata: too many pages "
+			   "are open\n\n");
 }
 
 /* /live?path=/queues%3Ffind%3Dshop: the changes of that page, as events. */
@@ -341,7 +415,7 @@ live_open(Page *page)
 		   route->show != page_live;
 	if (good && !begin_stream(page, route, path, query == NULL ? "" : query))
 	{
-		page->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+		put_off(page);
 		good = false;
 	}
 	if (good)
@@ -505,24 +579,53 @@ is_due(const Feed *feed)
 		   (age >= 1000 && (feed->made_at != changes || feed->in_trouble));
 }
 
-/* Has the pages made that are due, those first that were made longest ago. */
+static int
+count_making(const char *owner)
+{
+	int n = 0;
+
+	for (const Feed *feed = feeds; feed != NULL; feed = feed->next)
+		n += feed->is_making && is_same(feed->owner, owner);
+	return n;
+}
+
+/* Returns the page that is made next: of whom has fewest, what was made longest ago. */
+static Feed *
+next_due(void)
+{
+	Feed *next = NULL;
+	int fewest = 0;
+
+	for (Feed *feed = feeds; feed != NULL; feed = feed->next)
+	{
+		int n;
+
+		if (!is_due(feed))
+			continue;
+		n = count_making(feed->owner);
+		if (next == NULL || n < fewest ||
+			(n == fewest && feed->made < next->made))
+		{
+			next = feed;
+			fewest = n;
+		}
+	}
+	return next;
+}
+
+/* Has the pages made that are due, a few at a time. */
 static void
 make_pages(void)
 {
-	while (making < MAKING_MAX)
-	{
-		Feed *next = NULL;
-		Page *page;
+	Feed *next;
 
-		for (Feed *feed = feeds; feed != NULL; feed = feed->next)
-			if (is_due(feed) && (next == NULL || feed->made < next->made))
-				next = feed;
-		if (next == NULL)
-			return;
+	while (making < MAKING_MAX && (next = next_due()) != NULL)
+	{
+		Page *page = page_of(next);
+
 		next->is_making = true;
 		next->made_at = changes;
 		making++;
-		page = page_of(next);
 		if (!http_submit(page))
 			page_free(page);
 	}

@@ -8,7 +8,6 @@
  * table is bounded: an entry takes the place of the one of its slot that has
  * failed longest ago.
  */
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,20 +35,6 @@ hash(const char *text, uint64_t seed)
 	for (; *text != '\0'; text++)
 		seed = (seed ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
 	return seed;
-}
-
-/* Returns the part of an address that one client cannot choose. */
-static void
-network_of(const char *address, char *network, size_t room)
-{
-	struct in6_addr bytes;
-
-	snprintf(network, room, "%s", address);
-	if (inet_pton(AF_INET6, address, &bytes) != 1 ||
-		IN6_IS_ADDR_V4MAPPED(&bytes))
-		return;
-	memset(bytes.s6_addr + 8, 0, 8);
-	inet_ntop(AF_INET6, &bytes, network, room);
 }
 
 /* Returns the entry of a key, or the place for it. */
@@ -115,7 +100,7 @@ keys_of(const char *role, const char *address)
 	char network[INET6_ADDRSTRLEN];
 	Keys keys;
 
-	network_of(address, network, sizeof(network));
+	trust_network(address, network, sizeof(network));
 	keys.address = hash(network, UINT64_C(0xcbf29ce484222325)) | 1;
 	keys.pair = hash(role, keys.address) | 1;
 	keys.role = hash(role, UINT64_C(0x9ae16a3b2f90404f)) | 1;

@@ -7,6 +7,7 @@
  * elsewhere.
  */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -83,6 +84,20 @@ trust_has_address(const char *const *list, int n, const char *address)
 			return true;
 	}
 	return false;
+}
+
+/* Says which part of an address one client cannot choose. */
+void
+trust_network(const char *address, char *network, size_t room)
+{
+	struct in6_addr bytes;
+
+	snprintf(network, room, "%s", address);
+	if (inet_pton(AF_INET6, address, &bytes) != 1 ||
+		IN6_IS_ADDR_V4MAPPED(&bytes))
+		return;
+	memset(bytes.s6_addr + 8, 0, 8);
+	inet_ntop(AF_INET6, &bytes, network, room);
 }
 
 /* Takes the port from "host:port", and the brackets from "[::1]:port". */

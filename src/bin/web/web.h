@@ -184,6 +184,7 @@ extern void clients_sweep(void);
 extern bool trust_reads_address(const char *text);
 extern bool trust_has_address(const char *const *list, int n,
 							  const char *address);
+extern void trust_network(const char *address, char *network, size_t room);
 extern bool trust_has_host(const char *host);
 extern bool trust_has_origin(const Page *page);
 
