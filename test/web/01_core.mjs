@@ -24,6 +24,9 @@ async function logins(web) {
 	ok(cookieOf(answer) && cookieOf(answer) !== first, 'each login has a new one');
 	answer = await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...sent, Cookie: `tq_session=${'a'.repeat(64)}` } });
 	unlike(cookieOf(answer), /a{64}/, 'and none that the browser chose');
+	for (const from of [{}, { Origin: 'null' }, { Origin: 'https://evil.example' }, { Origin: web.url, 'Sec-Fetch-Site': 'cross-site' }, { Origin: web.url, 'Sec-Fetch-Site': 'same-site' }])
+		is((await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...form({}).headers, ...from } })).status, 403, `no page of another host logs one in: ${JSON.stringify(from)}`);
+	is((await ask(web, '/login', { ...form({ role: 'op', password: 'op' }), headers: { ...form({}).headers, 'Sec-Fetch-Site': 'same-origin' } })).status, 303, 'and the browser may say so in either way');
 	for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example', '/a\r\nX: y'])
 		is((await login(web, 'op', 'op', { next })).headers.location, '/', `a login does not lead to ${JSON.stringify(next)}`);
 	answer = await login(web, 'op', 'wrong');

@@ -37,7 +37,8 @@ run(async () => {
 		request.on('error', reject);
 		request.end(options.body);
 	});
-	const answer = await secure('/login', { method: 'POST', body: 'role=op&password=op', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
+	const answer = await secure('/login', { method: 'POST', body: 'role=op&password=op', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Host: 'localhost', Origin: 'https://localhost' } });
+	is((await secure('/login', { method: 'POST', body: 'role=op&password=op', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Host: 'localhost', Origin: 'http://localhost' } })).status, 403, 'a page without TLS is another');
 	like(answer.headers['set-cookie'][0], /; Secure$/, 'with TLS the cookie is for TLS only');
 	is((await secure('/metrics')).status, 403, 'the metrics need the token');
 	is((await secure('/metrics', { headers: { Authorization: 'Bearer a token of many character?' } })).status, 403, 'the whole of it');
@@ -46,7 +47,7 @@ run(async () => {
 	ok(web.lines.trim().split('\n').every(line => JSON.parse(line).level === 'info'), 'lines are JSON');
 
 	const other = await startWeb('--trust', '127.0.0.1', '--idle', '1', '--connections', '1');
-	const forwarded = await ask(other, '/login', { method: 'POST', body: 'role=op&password=no', headers: { 'Content-Type': 'application/x-www-form-urlencoded', 'X-Forwarded-For': '192.0.2.7, 198.51.100.9', 'X-Forwarded-Proto': 'https' } });
+	const forwarded = await ask(other, '/login', { method: 'POST', body: 'role=op&password=no', headers: { 'Content-Type': 'application/x-www-form-urlencoded', 'X-Forwarded-For': '192.0.2.7, 198.51.100.9', 'X-Forwarded-Proto': 'https', Host: 'localhost', Origin: 'https://localhost' } });
 	is(forwarded.status, 401, 'behind a proxy');
 	like(other.lines, /from 198\.51\.100\.9 failed/, 'the log has the address of the browser, as the proxy says');
 	unlike(other.lines, /192\.0\.2\.7/, 'and not what the browser says');

@@ -132,7 +132,8 @@ trust_has_host(const char *host)
 
 /*
  * Returns whether a POST comes from a page of ours, as far as the browser says
- * where from.
+ * where from.  All browsers do with a POST; a login, whose form has no token, has to
+ * say so, because another page could else log a person in as another.
  */
 bool
 trust_has_origin(const Page *page)
@@ -145,7 +146,9 @@ trust_has_origin(const Page *page)
 		strcmp(site, "none") != 0)
 		return false;
 	if (origin == NULL)
-		return true;
+		return site != NULL || !page->route->is_open;
+	if (page->is_secure && strncasecmp(origin, "https://", 8) != 0)
+		return false;
 	origin = strstr(origin, "://");
 	return origin != NULL && host != NULL && strcasecmp(origin + 3, host) == 0;
 }
