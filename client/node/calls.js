@@ -32,6 +32,7 @@ export const calls = {
   enqueueTasks: ['value enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids tq.slugid[], task_group_id tq.slugid, dependencies tq.slugid[], requires text, priority text, retries integer, deadline interval, expires interval, delay interval, routes text[], scopes text[], tags jsonb, extra jsonb, name text, scheduler_id text, project_id text, policy jsonb, retry integer, run_at timestamp with time zone)'],
   failureGroups: ['rows failure_groups(filter jsonb, after text, max integer, budget interval) tasks'],
   fetch: ['rows fetch(name text, max integer) id'],
+  findGroups: ['rows find_groups(pattern text, after text, max integer, budget interval) tasks unscheduled delayed pending running completed failed exception'],
   findTasks: ['rows find_tasks(filter jsonb, after text, max integer, budget interval)'],
   finishArtifact: ['void finish_artifact(task_id tq.slugid, run_id integer, name text, upload_id tq.slugid, credentials jsonb)'],
   getArtifact: ['value get_artifact(task_id tq.slugid, run_id integer, name text)'],

@@ -525,6 +525,50 @@ END
 $$;
 COMMENT ON FUNCTION tq.find_tasks(jsonb, text, int, interval) IS 'tasks that a filter finds, newest first, until there are max, or the budget is used: then a last row without a task says how far that came; go on after the page of the last row';
 
+-- ---- groups of tasks ----
+--
+-- Groups are walked by their numbers, which rise as time passes, from the newest.  How far a
+-- group is costs by the number of its tasks, so that the time is looked at after each.
+
+CREATE FUNCTION tq.find_groups(pattern text DEFAULT NULL, after text DEFAULT NULL, max int DEFAULT 100, budget interval DEFAULT '200 ms')
+	RETURNS TABLE (task_group_id tq.slugid, name text, outcome text, tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
+		completed bigint, failed bigint, exception bigint, first_created timestamptz, last_resolved timestamptz, sealed timestamptz, page text)
+	LANGUAGE tq_read AS $$
+#variable_conflict use_column
+DECLARE
+	until timestamptz := tq_internal.clock_now() + tq_internal.arg_budget(budget);
+	before bigint := CASE WHEN after IS NULL THEN 9223372036854775807 ELSE (tq_internal.arg_page(after, 1))[1] END;
+	wanted int := tq_internal.arg_max(max);
+	sees_all bool := tq_internal.has_right('list-task-group', '*', '*');
+	next bigint;
+	g record;
+BEGIN
+	WHILE before IS NOT NULL LOOP
+		next := (SELECT o.id FROM tq_internal.task_group o WHERE o.id < before ORDER BY o.id DESC OFFSET 99 LIMIT 1);
+		FOR g IN SELECT o.id, o.task_group_id, o.sealed, coalesce(o.name, t.metadata ->> 'name') AS name, sees_all OR tq_internal.has_right('list-task-group', o.task_group_id::text, q.task_queue_id) AS seen
+			FROM tq_internal.task_group o JOIN tq_internal.queue q ON q.id = o.queue
+				LEFT JOIN LATERAL (SELECT x.metadata FROM tq_internal.task x WHERE x.task_id = o.task_group_id AND coalesce(x.group_id, o.id) = o.id OFFSET 0) AS t ON true
+			WHERE o.id < before AND o.id >= coalesce(next, -9223372036854775808) ORDER BY o.id DESC
+		LOOP
+			IF g.seen AND (pattern IS NULL OR coalesce(tq_internal.fits(g.name, pattern), false)) THEN
+				RETURN QUERY SELECT g.task_group_id, g.name, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running,
+					p.completed, p.failed, p.exception, p.first_created, p.last_resolved, g.sealed, g.id::text FROM tq_internal.group_progress(g.task_group_id) AS p;
+				wanted := wanted - 1;
+			END IF;
+			IF wanted <= 0 THEN
+				RETURN;
+			ELSIF tq_internal.clock_now() >= until AND EXISTS (SELECT FROM tq_internal.task_group o WHERE o.id < g.id) THEN
+				page := g.id;
+				RETURN NEXT;
+				RETURN;
+			END IF;
+		END LOOP;
+		before := next;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq.find_groups(text, text, int, interval) IS 'task groups of tq.group_overview, the newest first, of that name, or whose name begins with what is before a star, until there are max, or the budget is used: then a last row without a group says so; go on after the page of the last row';
+
 -- ---- groups of failures ----
 --
 -- Groups are kept in memory, each as often as it was met, and folded when they are

@@ -71,7 +71,7 @@ SELECT is(t.answer, n.answer, 'another application''s: ' || t.fn)
 FROM answered AS t JOIN answered AS n USING (fn)
 WHERE t.whose = 'theirs' AND n.whose = 'nowhere' AND t.fn NOT IN ('slugid', 'slugid/2', 'slugid_in_bucket', 'bucket', 'has_task_group') ORDER BY t.fn;
 -- It is refused, but where nothing is asked about it, or an answer says that it does not exist.
-SELECT is(t.answer ~ '^TQ40[0-9] ', NOT t.fn = ANY ('{bucket,buckets,conductor_policy,current_scopes,failure_groups,find_tasks,has_task,has_task_group,queue_channel,resolve,resolve/2,resolve_lines,satisfies,
+SELECT is(t.answer ~ '^TQ40[0-9] ', NOT t.fn = ANY ('{bucket,buckets,conductor_policy,current_scopes,failure_groups,find_groups,find_tasks,has_task,has_task_group,queue_channel,resolve,resolve/2,resolve_lines,satisfies,
 		queue_history,slugid,slugid/2,slugid_in_bucket,stable_slugid,statuses,task_name_stats,tasks,taskbroker_policy,topic_match,worker_channel}'::text[]),
 	format('another application''s: %s: %s', t.fn, left(t.answer, 100)))
 FROM answered AS t WHERE t.whose = 'theirs' ORDER BY t.fn;

@@ -225,5 +225,45 @@ SELECT is(pg_temp.call_as('finder', 'SELECT count(*) FROM tq.find_tasks(''{"queu
 CREATE ROLE all_reader IN ROLE tq_reader;
 SELECT is(pg_temp.call_as('all_reader', 'SELECT count(*) FROM tq.find_tasks(''{"queue": "find/c"}'')'), '4', '17.1.3 tq_reader finds all');
 
+-- 17.5: groups.  The ids of the groups come back as their names.
+CREATE FUNCTION pg_temp.groups(name text DEFAULT NULL, size int DEFAULT 1000, budget interval DEFAULT '1 min') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	place text;
+	found text[] := '{}';
+	row record;
+	n int;
+	is_cut bool;
+BEGIN
+	FOR i IN 1 .. 1000 LOOP
+		n := 0;
+		is_cut := false;
+		FOR row IN SELECT * FROM tq.find_groups(name, place, size, budget) LOOP
+			n := n + 1;
+			place := row.page;
+			is_cut := row.task_group_id IS NULL;
+			found := CASE WHEN is_cut THEN found ELSE found || coalesce(row.name, '-') END;
+		END LOOP;
+		EXIT WHEN NOT is_cut AND n < size;
+	END LOOP;
+	RETURN array_to_string(found, ' ');
+END
+$$;
+SELECT pg_temp.create(g || n, jsonb_build_object('taskQueueId', q, '$group', g)) FROM (VALUES ('g1_', 3, 'find/a'), ('g2_', 2, 'find/b'), ('g3_', 1, 'find/b')) AS v (g, tasks, q), generate_series(1, tasks) AS n \g /dev/null
+SELECT tq.name_task_group(pg_temp.id('g1_'), 'build 1'), tq.name_task_group(pg_temp.id('g2_'), 'build 2'), tq.name_task_group(pg_temp.id('g3_'), E'b_ild"% \\') \g /dev/null
+SELECT is(pg_temp.groups(), E'b_ild"% \\ build 2 build 1 -', '17.5.1 the newest first');
+SELECT is(pg_temp.groups(pattern), expected, '17.5.1 by name: ' || pattern) FROM (VALUES ('build *', 'build 2 build 1'), ('build 1', 'build 1'), ('b*d 1', ''), (E'b_ild"% \\', E'b_ild"% \\'), ('*', E'b_ild"% \\ build 2 build 1'), ('', '')) AS v (pattern, expected);
+SELECT is(pg_temp.groups(NULL, size, budget::interval), pg_temp.groups(), format('17.5.2 in pages of %s, with %s', size, budget)) FROM (VALUES (1, '1 min'), (2, '0'), (1000, '0')) AS v (size, budget);
+SELECT is(pg_temp.groups('build 1', 1000, '0'), 'build 1', '17.5.2 pages of a budget of 0 come to an end');
+SELECT row_eq($$SELECT count(*), count(task_group_id), count(page) FROM tq.find_groups('none', budget => '0')$$, ROW(1::bigint, 0::bigint, 1::bigint), '17.5.2 the last row has a page, and no group');
+SELECT is(count(*), 0::bigint, '17.5.2 there is none when there is no more') FROM tq.find_groups('none', budget => '1 hour');
+SELECT results_eq('SELECT task_group_id, name, outcome, tasks, unscheduled, delayed, pending, running, completed, failed, exception, first_created, last_resolved, sealed FROM tq.find_groups() ORDER BY 1',
+	'SELECT task_group_id, name, outcome, tasks, unscheduled, delayed, pending, running, completed, failed, exception, first_created, last_resolved, sealed FROM tq.group_overview ORDER BY 1', '17.5 the rows of the view');
+SELECT is(pg_temp.call_as('none', format('SELECT count(*) FROM tq.find_groups(%s)', arguments)) ~ '^TQ400 ', true, '17.5 refused: ' || arguments)
+FROM unnest('{"max => 0","max => 1001","budget => ''-1 s''","after => ''x''","after => ''1.2''"}'::text[]) AS arguments;
+CREATE ROLE lister;
+SELECT is(pg_temp.call_as('lister', 'SELECT count(*) FROM tq.find_groups()'), '0', '17.5 a role without rights finds no group');
+SELECT tq.grant_queue('lister', 'find/b', 'read') \g /dev/null
+SELECT is(pg_temp.call_as('lister', 'SELECT string_agg(name, '' '') FROM tq.find_groups()'), E'b_ild"% \\ build 2', '17.5 a role of one queue finds those of its own');
+
 SELECT * FROM finish();
 ROLLBACK;

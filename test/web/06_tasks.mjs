@@ -128,7 +128,24 @@ async function graphs(text) {
 }
 
 async function groups() {
-	like((await get('/groups')).text, new RegExp(`/group\\?id=${group}`), 'groups are found');
+	let list = (await get('/groups')).text;
+	like(list, new RegExp(`/group\\?id=${group}.*unresolved.*>5<`, 's'), 'groups are found, with their progress');
+	sql(`SELECT count(tq.enqueue('shop/batch', '{}', name => 'b', task_group_id => tq.stable_slugid('batch ' || i))) FROM generate_series(1, 230) AS i;
+		SELECT count(tq.name_task_group(tq.stable_slugid('batch ' || i), 'batch ' || i || ' ${evil}')) FROM generate_series(1, 230) AS i`);
+	const found = new Set();
+	for (let path = '/groups', pages = 0; path && pages < 5; pages++) {
+		list = (await get(path)).text;
+		for (const [, id] of list.matchAll(/<th scope=row><a class=id href="\/group\?id=([\w-]{22})/g)) found.add(id);
+		path = list.match(/class=more><a class=button href="([^"]*)"/)?.[1].replaceAll('&amp;', '&');
+	}
+	is(found.size, 231, 'page by page, each once');
+	unlike(list, /<script>alert/, 'their names are text');
+	list = (await get('/groups?find=batch+22*')).text;
+	is([...list.matchAll(/<td><a href="\/group[^>]*><span class="text">batch 22/g)].length, 11, 'by the beginning of their names');
+	is((await get(`/groups?find=${group}`)).headers.location, `/group?id=${group}`, 'or one by its id');
+	like((await get('/groups?find=none')).text, /There is no such group that you may see.*name_task_group/s, 'or none, and what to do');
+	sql(`SELECT tq.name_task_group('${group}', 'build of main')`);
+	like((await get('/group?id=build+of+main')).text, /<h1>Group build of main<.*part 1/s, 'a group is found by its name');
 	const { text } = await get(`/group?id=${group}`);
 	like(text, /Tasks.*5.*Gantt chart.*Critical path.*part \d.*>all</s, 'a group has its progress, its critical path and tasks');
 	const gantt = await get(`/gantt?id=${group}`);

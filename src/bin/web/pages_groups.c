@@ -14,17 +14,7 @@
 	"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; " \
 	"base-uri 'none'; form-action 'none'; sandbox allow-popups"
 
-/* A group is opened by its id, or by its name. */
-static void
-put_find(Page *page)
-{
-	html(page, "<form class=find action=/group role=search><label for=id "
-			   "class=away>Id or name of a group</label><input id=id name=id "
-			   "placeholder=\"Id or name of a group\"><button>Open</button>"
-			   "</form>");
-}
-
-static const Column named_columns[] =
+static const Column group_columns[] =
 	{{.name = "task_group_id",
 	  .title = "Group",
 	  .kind = COLUMN_ID,
@@ -33,39 +23,85 @@ static const Column named_columns[] =
 	  .title = "Name",
 	  .kind = COLUMN_TEXT,
 	  .link = "/group?id={task_group_id}"},
-	 {.name = "tasks",
-	  .title = "Tasks of the last 2,000",
-	  .kind = COLUMN_COUNT},
-	 {.name = "queues", .title = "Queues", .kind = COLUMN_TEXT},
-	 {.name = "created", .title = "Last created", .kind = COLUMN_TIME},
+	 {.name = "outcome", .title = "Outcome", .kind = COLUMN_STATE},
+	 {.name = "tasks", .title = "Tasks", .kind = COLUMN_COUNT},
+	 {.name = "unresolved",
+	  .title = "Unresolved",
+	  .kind = COLUMN_COUNT,
+	  .hint = "tasks that are unscheduled, delayed, pending or running"},
+	 {.name = "running", .title = "Running", .kind = COLUMN_COUNT},
+	 {.name = "failures",
+	  .title = "Failed",
+	  .kind = COLUMN_COUNT,
+	  .hint = "tasks that failed or ended as exception"},
+	 {.name = "first_created", .title = "Begun", .kind = COLUMN_TIME},
+	 {.name = "last_resolved", .title = "Last ended", .kind = COLUMN_TIME},
+	 {.name = "is_sealed", .title = "sealed", .kind = COLUMN_FLAG},
+	 {.name = "page", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
-/* Only the newest tasks are looked at, which costs the same in any database. */
-static const Table named_table = {
+/* A link to those that began before; the last row may say that the time was over. */
+static void
+put_more_groups(Page *page, const PGresult *rows)
+{
+	int last = PQntuples(rows) - 1;
+	bool is_cut = row_get(rows, last, "task_group_id") == NULL;
+	char *url;
+
+	if (!is_cut && last + 1 < 100)
+		return;
+	url = url_of("/groups", "find", page_query(page, "find"), "after",
+				 row_get(rows, last, "page"), NULL);
+	html(page, "<p class=more><a class=button href=\"%s\">%s</a></p>", url,
+		 is_cut ? "Search on" : "Next 100");
+	free(url);
+}
+
+static const Table group_table = {
 	.id = "groups",
 	.caption = "Groups",
-	.sql = "SELECT d.task_group_id, max(d.group_name) AS name, count(*) AS"
-		   " tasks, string_agg(DISTINCT d.task_queue_id, ', ') AS queues,"
-		   " max(f.created) AS created FROM tq.find_tasks('{}', max => 1000)"
-		   " AS f JOIN tq.task_details AS d ON d.task_id = f.task_id"
-		   " GROUP BY d.task_group_id"
-		   " HAVING count(*) > 1 OR max(d.group_name) IS NOT NULL",
-	.columns = named_columns,
-	.sort = "-created",
-	.limit = 200,
-	.empty = "The newest 1,000 tasks that you may see are of no group",
+	.sql = "SELECT task_group_id, name, CASE WHEN task_group_id IS NOT NULL"
+		   " THEN coalesce(outcome, 'unresolved') END AS outcome, tasks,"
+		   " unscheduled + delayed + pending + running AS unresolved, running,"
+		   " failed + exception AS failures, first_created, last_resolved,"
+		   " sealed IS NOT NULL AS is_sealed, page"
+		   " FROM tq.find_groups(nullif($1, ''), nullif($2, ''))",
+	.columns = group_columns,
+	.fixed = true,
+	.empty = "There is no such group that you may see",
 	.empty_hint = "Tasks that are created with the same taskGroupId are a "
-				  "group.",
+				  "group; tq.name_task_group() gives it a name. A name may "
+				  "end in a star.",
+	.foot = put_more_groups,
 };
 
-/* /groups */
+/* Returns whether a text is an id. */
+static bool
+is_id(const char *text)
+{
+	return strlen(text) == 22 &&
+		   strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+						"0123456789-_") == 22;
+}
+
+/* /groups?find=build *: the newest first, or one by its id */
 void
 page_groups(Page *page)
 {
+	const char *find = page_query(page, "find");
+	const char *after = page_query(page, "after");
+	const char *values[] = {find == NULL ? "" : find,
+							after == NULL ? "" : after};
+
 	page_title(page, "Groups");
-	put_find(page);
+	if (is_id(values[0]))
+	{
+		page_redirect(page, url_of("/group", "id", values[0], NULL));
+		return;
+	}
+	html_find(page, "find", "Name, such as build *, or id");
 	region_begin(page, "all");
-	table_show(page, &named_table, 0, NULL);
+	table_show(page, &group_table, 2, values);
 	region_end(page);
 }
 
@@ -270,23 +306,24 @@ show_path(Page *page, const char *const *values, double tasks)
 	free(url);
 }
 
-/* Returns the id of a group that is given by its id or name. */
-static char *
-group_of(Page *page)
+/* Finds a group by its id or its name: a row with both, or NULL after an error. */
+static PGresult *
+group_find(Page *page)
 {
 	const char *values[] = {page_query(page, "id")};
-	PGresult *found = database_query(
-		page,
-		"SELECT CASE WHEN $1 ~ '^[A-Za-z0-9_-]{22}$' THEN $1 ELSE coalesce(("
-		"SELECT g.task_group_id::text FROM tq.group_overview AS g WHERE"
-		" g.name = $1 LIMIT 1), $1) END",
-		1, values);
-	char *id = found == NULL || PQgetisnull(found, 0, 0)
-				   ? NULL
-				   : copy_text(PQgetvalue(found, 0, 0));
 
-	PQclear(found);
-	return id;
+	if (values[0] == NULL)
+		values[0] = "";
+	return database_query(
+		page,
+		is_id(values[0])
+			? "SELECT $1::text AS id, (SELECT d.group_name FROM tq.find_tasks("
+			  "jsonb_build_object('group', $1::text), max => 1) AS f JOIN"
+			  " tq.task_details AS d USING (task_id)) AS name"
+			: "SELECT coalesce((SELECT g.task_group_id::text FROM"
+			  " tq.find_groups(rtrim($1::text, '*'), max => 1, budget => '1 s') AS g"
+			  " WHERE g.task_group_id IS NOT NULL), $1) AS id, $1 AS name",
+		1, values);
 }
 
 static void
@@ -314,12 +351,12 @@ show_group(Page *page, const char *id)
 	const char *values[] = {id};
 	double tasks;
 
-	put_group_buttons(page, id);
 	region_begin(page, "progress");
 	tasks = show_progress(page, values);
 	region_end(page);
 	if (page->status == MHD_HTTP_NOT_FOUND)
 		return;
+	put_group_buttons(page, id);
 	show_graph(page, id, tasks);
 	show_gantt(page, id);
 	show_path(page, values, tasks);
@@ -330,14 +367,18 @@ show_group(Page *page, const char *id)
 void
 page_group(Page *page)
 {
-	char *id = group_of(page);
+	PGresult *row = group_find(page);
+	const char *name = row == NULL ? NULL : row_get(row, 0, "name");
 
-	page_title(page, "Group %s", id == NULL ? "" : id);
-	if (id == NULL)
+	page_title(page, "Group %s",
+			   name != NULL  ? name
+			   : row == NULL ? ""
+							 : row_get(row, 0, "id"));
+	if (row == NULL)
 		html_error(page);
 	else
-		show_group(page, id);
-	free(id);
+		show_group(page, row_get(row, 0, "id"));
+	PQclear(row);
 }
 
 /* Answers by what a function draws. */
