@@ -1,0 +1,38 @@
+"""memory.py QUEUE N...: works off so many tasks, time after time; prints kB in use after each."""
+
+import asyncio
+import gc
+import sys
+import tracemalloc
+
+import psycopg
+
+import tq
+
+left = 0
+done = None
+
+
+async def work(payload, ctx):
+    global left
+    left -= 1
+    if left == 0:
+        done.set()
+
+
+async def main(queue, *counts):
+    global left, done
+    connection = await psycopg.AsyncConnection.connect(autocommit=True)
+    async with tq.AsyncWorker("", queue, work):
+        for n in map(int, counts):
+            left, done = n, asyncio.Event()
+            for i in range(0, n, 1000):
+                await tq.enqueue_many(connection, queue, list(range(i, i + 1000)))
+            await done.wait()
+            gc.collect()
+            if not tracemalloc.is_tracing():
+                tracemalloc.start()
+            print(len(gc.get_objects()), open("/proc/self/statm").read().split()[1], flush=True)
+
+
+asyncio.run(main(*sys.argv[1:]))
