@@ -5,6 +5,7 @@ import { errorOf, isLost } from './errors.js'
 
 const FIRST = 100
 const LAST = 10000
+const CANCEL = 5000             // ms that a request to cancel may take
 
 /** The connection was lost before it had answered, or is closed. */
 export class Lost extends Error {}
@@ -22,14 +23,18 @@ function hostsOf (config) {
 export class Connection {
   closed = false
   #client = null
+  #connecting = null            // a client that is to be the next
   #opening = null
   #pause = 0
   #host = 0
   #stop = new AbortController()
 
-  /** begin(client) is done with each new connection, before any query. */
-  constructor ({ Client, config, name, onError, begin }) {
-    Object.assign(this, { Client, hosts: hostsOf(config), onError, begin })
+  /**
+   * begin(client) is done with each new connection, before any query.  One that waits has no timeout
+   * of the driver, whatever the pool has; one that is patient is tried again after any error.
+   */
+  constructor ({ Client, config, name, onError, begin, waits = false, patient = false }) {
+    Object.assign(this, { Client, hosts: hostsOf(config), onError, begin, waits, patient })
     this.config = { keepAlive: true, connectionTimeoutMillis: 10000, ...config, password: config.password, application_name: config.application_name ?? name }
   }
 
@@ -37,7 +42,8 @@ export class Connection {
 
   async #connect () {
     const host = this.hosts[this.#host % this.hosts.length]
-    const client = new this.Client({ ...this.config, ...host })
+    const client = this.#connecting = new this.Client({ ...this.config, ...host })
+    if (this.waits && client.connectionParameters) Object.assign(client.connectionParameters, { query_timeout: 0, statement_timeout: 0 })
     client.on('error', () => {})
     try {
       await client.connect()
@@ -51,6 +57,8 @@ export class Connection {
     } catch (error) {
       client.end().catch(() => {})
       throw error
+    } finally {
+      this.#connecting = null
     }
   }
 
@@ -62,10 +70,11 @@ export class Connection {
         const client = await this.#connect()
         if (this.closed) client.end().catch(() => {})
         else this.#client = client
+        this.patient = true
         return
       } catch (error) {
         if (this.closed) return
-        if (!isLost(error) && !/^28|^3D/.test(error.code)) throw error
+        if (!this.patient && !(error instanceof Lost) && !isLost(error) && !/^28|^3D/.test(error.code)) throw error
         this.#fault(error)
       }
     }
@@ -110,13 +119,17 @@ export class Connection {
     }
   }
 
-  /** Asks the server to cancel what the connection is waiting for. */
+  /** Asks the server to cancel what the connection is waiting for; that may be nothing yet. */
   cancel () {
     const client = this.#client
     if (!client?.processID) return
-    const { connection } = new this.Client({ ...this.config, host: client.host, port: client.port, ssl: false })
+    const { connection } = new this.Client({ ...this.config, host: client.host, port: client.port })
+    const cancel = () => connection.cancel(client.processID, client.secretKey)
+    const end = setTimeout(() => connection.stream.destroy(), CANCEL)
     connection.on('error', () => {})
-    connection.on('connect', () => connection.cancel(client.processID, client.secretKey))
+    connection.on('end', () => clearTimeout(end))
+    connection.on('connect', () => connection.ssl ? connection.sslNegotiation === 'direct' || connection.requestSsl() : cancel())
+    connection.on('sslconnect', cancel)
     if (client.host?.startsWith('/')) connection.connect(`${client.host}/.s.PGSQL.${client.port}`)
     else connection.connect(client.port, client.host)
   }
@@ -126,6 +139,7 @@ export class Connection {
     this.closed = true
     this.#client = null
     this.#stop.abort()
+    this.#connecting?.connection?.stream?.destroy()
     return client ? client.end().catch(() => {}) : Promise.resolve()
   }
 }

@@ -27,9 +27,23 @@ export function errorOf (error) {
   return Class ? new Class(error) : error
 }
 
-/** Whether an error says that the connection, or a primary at its other end, is lost. */
+const LOST = /^(08|25006|25P0[34]|40|53|57P|58)/       // of the server, or of a pooler
+const LOST_CODES = /^(ECONN(RESET|REFUSED|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENETRESET|EADDRNOTAVAIL|ENOTFOUND|EAI_AGAIN|ERR_STREAM_\w+|ERR_SOCKET_\w+|ERR_SSL_\w+)$/
+const LOST_TEXTS = /^(Connection terminated|Client (was closed|has encountered a connection error)|timeout (expired|exceeded)|Query read timeout|There was an error establishing)/
+
+/** Whether an error says that the connection, or a primary at its other end, is lost: no fault of a program. */
 export function isLost (error) {
-  return error?.severity === undefined || /^(08|25006|40|53|57P|58)/.test(error.code)
+  if (typeof error?.severity === 'string') return LOST.test(error.code)
+  if (error?.errors?.length > 0) return error.errors.every(isLost)
+  return LOST_CODES.test(error?.code) || (error?.code === 'ENOENT' && error.syscall === 'connect') || LOST_TEXTS.test(error?.message)
+}
+
+/** Whether a statement was canceled, or did not get a lock in time: it may be repeated. */
+export const isCanceled = (error) => error?.code === '57014' || error?.code === '55P03'
+
+/** Returns a function for the log, which does not throw. */
+export const loggerOf = (log) => (...given) => {
+  try { log(...given) } catch (error) { console.error('tq: the log throws', error) }
 }
 
 // ---- what a handler throws ----

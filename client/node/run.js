@@ -43,6 +43,8 @@ export class Run {
   showing = null                // while one is sent
   shown = -Infinity             // when the last one was sent
   reclaiming = false
+  asked = -Infinity             // when the database was last asked
+  doubt = undefined             // why the claim may be lost, until it is asked
   abandoned = false             // given back while its handler goes on
   #controller = null
 
@@ -59,6 +61,11 @@ export class Run {
   }
 
   get key () { return `${this.taskId}/${this.runId}` }
+
+  /** When the claim is to be prolonged, or asked for: as soon as that is after a doubt, or within a time. */
+  due (doubted, within) {
+    return Math.min(this.reclaimAt, this.asked + (this.doubt === undefined ? within : doubted))
+  }
 
   lasts (milliseconds, now) {
     this.validUntil = now + milliseconds

@@ -5,8 +5,9 @@
 // longer than a second, a second connection reports, reclaims, and listens for what is taken
 // from the worker; it is closed when nothing runs for a while.
 import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, Lost } from './connection.js'
-import { Outcome } from './errors.js'
+import { Outcome, isCanceled, loggerOf } from './errors.js'
 import { intervalOf, timeOf } from './query.js'
 import { Run, textOf } from './run.js'
 import { inSpan, isTraced } from './trace.js'
@@ -22,8 +23,13 @@ const LONG = 1000               // ms after which a run is reclaimed and listene
 const TICK = 200                // ms
 const POOLED = 5000             // ms between reclaims where notifications do not come
 const IDLE = 10000              // ms that the second connection is kept
+const AGAIN = 200               // ms after which a cancel is repeated, for it may come before its statement
 const CANCEL = 5000             // ms that a claim which is canceled may take
 const LAST_REPORTS = 10000      // ms for reports at the end, if there is no server
+// The timeouts that a role has are for others: through a pooler, which has another id of the process, nothing is set.
+const BEGIN = `SELECT pg_backend_pid() AS pid, quote_ident(tq.worker_channel($2, $3)) AS channel,
+  (SELECT count(set_config(name, '0', false)) FROM unnest('{statement_timeout,transaction_timeout,idle_session_timeout}'::text[]) AS name
+    WHERE pg_backend_pid() = $1::int AND current_setting(name, true) <> '0')`
 const LASTS = '(extract(epoch FROM c.taken_until - clock_timestamp()) * 1000)::float8 AS lasts'
 const COLUMNS = `c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status, ${LASTS}`
 const RESOLVE = 'SELECT outcome, task_id, run_id FROM tq.resolve($1::jsonb)'
@@ -46,14 +52,15 @@ export class Worker {
 
   constructor (source, queue, handler, options = {}) {
     this.#options = { concurrency: 10, batch: 500, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: say, ...options }
+    this.#options.log = loggerOf(this.#options.log)
     this.id = options.id ?? `${hostname()}-${process.pid}-${++workers}`.replace(/[^\w.-]/g, '-').slice(-128)
     this.#queue = queue
     this.#handler = handler
     this.#traced = isTraced()
-    this.#main = this.#connection(source, 'tq-worker-main')
+    this.#main = this.#connection(source, 'tq-worker-main', (client) => this.#begin(client))
     this.#side = null
     this.#sql = this.#statements(Array.isArray(queue))
-    this.#newSide = () => this.#connection(source, 'tq-worker-side', (client) => this.#listen(client))
+    this.#newSide = () => this.#connection(source, 'tq-worker-side', (client) => this.#listen(client), true)
     this.#signals = this.#options.signals || []
     for (const signal of this.#signals) process.on(signal, this.#signaled)
     this.#looping = this.#loop()
@@ -62,8 +69,8 @@ export class Worker {
   }
 
   #newSide
-  #connection ({ Client, config }, name, begin) {
-    return new Connection({ Client, config, name, begin, onError: (error) => this.#log('warning', reasonOf(error)) })
+  #connection ({ Client, config }, name, begin, patient) {
+    return new Connection({ Client, config, name, begin, patient, waits: true, onError: (error) => this.#log('warning', reasonOf(error)) })
   }
 
   #statements (several) {
@@ -89,7 +96,7 @@ export class Worker {
       try {
         if (await this.#turn()) pause = 0
       } catch (error) {
-        if (error instanceof Lost || error.code === '57014') continue     // it is made again; a wait was canceled
+        if (error instanceof Lost || isCanceled(error)) continue          // it is made again; a wait was canceled
         if (!this.#claimed) throw error
         this.#log('error', `no task can be claimed: ${reasonOf(error)}`)
         pause = Math.min(Math.max(100, 2 * pause), 30000)
@@ -216,8 +223,10 @@ export class Worker {
     try {
       rows = await connection.query(...(room > 0 && this.#sql.both ? this.#sql.both(reports, room) : [RESOLVE, [reports]]), true)
     } catch (error) {
-      if (error instanceof Lost) this.#ended.unshift(...runs)
-      if (error instanceof Lost) throw error
+      if (error instanceof Lost || isCanceled(error)) {
+        this.#ended.unshift(...runs)
+        throw error
+      }
       for (const run of runs) await this.#reportAlone(connection, run)
       return
     }
@@ -241,7 +250,7 @@ export class Worker {
   // Reports on the second connection while the main one waits.
   #flush () {
     this.#reporting ??= (async () => {
-      while (this.#due()) await this.#report(this.#second()).catch((error) => this.#log('debug', error.message))
+      while (this.#due()) await this.#report(this.#second()).catch((error) => { this.#log('debug', error.message); return sleep(TICK) })
     })().finally(() => {
       this.#reporting = null
       if (this.#due()) this.#flush()
@@ -278,20 +287,28 @@ export class Worker {
     return this.#side
   }
 
-  // Where a pooler is between, it gives the client an id that is not that of the server's process.
+  async #begin (client) {
+    const { rows: [row] } = await client.query(BEGIN, [client.processID ?? null, this.#options.group, this.id])
+    return row
+  }
+
   async #listen (client) {
-    const { rows: [{ pid, channel }] } = await client.query('SELECT pg_backend_pid() AS pid, quote_ident(tq.worker_channel($1, $2)) AS channel', [this.#options.group, this.id])
+    const { pid, channel } = await this.#begin(client)
     if (pid !== client.processID && !this.#pooled) this.#log('warning', 'a pooler is between: a cancel is seen by the next reclaim, after 5 seconds at most')
     this.#pooled = pid !== client.processID
     if (!this.#pooled) {
-      client.on('notification', ({ payload }) => {
-        const said = parsed(payload)                              // any role may NOTIFY
-        const run = this.#all.get(`${said?.taskId}/${said?.runId}`)
-        if (run && !run.report) this.#lose(run, `${said.reason}`)
-      })
+      client.on('notification', ({ payload }) => this.#notified(payload))
       await client.query(`LISTEN ${channel}`)
     }
-    for (const run of this.#all.values()) run.reclaimAt = 0       // what was taken before
+    this.#notified('')                                            // of what was taken before
+  }
+
+  // Any role may NOTIFY: what says that a run is taken has the database asked.  An empty one may be of any run.
+  #notified (payload) {
+    const said = parsed(payload)
+    const runs = payload === '' ? this.#all.values() : [this.#all.get(`${said?.taskId}/${said?.runId}`)]
+    for (const run of runs) if (run) run.doubt = textOf(said?.reason ?? '')
+    this.#tick()
   }
 
   #tick () {
@@ -299,7 +316,7 @@ export class Worker {
     for (const run of this.#all.values()) {
       if (run.report || run.lost) continue
       if (now > run.validUntil) this.#lose(run, 'claim-expired')
-      else if (!run.reclaiming && now >= Math.min(run.reclaimAt, this.#pooled ? (run.asked ?? -Infinity) + POOLED : Infinity)) this.#reclaim(run)
+      else if (!run.reclaiming && now >= run.due(LONG, this.#pooled ? POOLED : Infinity)) this.#reclaim(run)
       else if (!this.#side && now > run.reclaimAt - (run.validUntil - run.reclaimAt) + LONG) this.#second().client().catch(() => {})
       if (run.progress) this.#progress(run)
     }
@@ -316,14 +333,16 @@ export class Worker {
   }
 
   async #reclaim (run) {
+    const { doubt } = run
     run.reclaiming = true
     run.asked = performance.now()
+    run.doubt = undefined
     try {
       const rows = await this.#second().query(`SELECT ${LASTS} FROM tq.reclaim_task($1, $2::int, claim_for => $3::interval, credentials => $4::jsonb) c`,
         [run.taskId, run.runId, this.#options.claimFor === undefined ? null : intervalOf(this.#options.claimFor), run.credentials ?? null])
       run.lasts(rows[0].lasts, performance.now())
     } catch (error) {
-      if (/^TQ4/.test(error.code)) this.#lose(run, 'claim-lost')
+      if (/^TQ40[49]$/.test(error.code)) this.#lose(run, run.doubt || doubt || 'claim-lost')
       else run.reclaimAt = performance.now() + (run.validUntil - performance.now()) / 2 + LONG
     }
     run.reclaiming = false
@@ -341,10 +360,7 @@ export class Worker {
     this.#stopping = true
     for (const signal of this.#signals) process.off(signal, this.#signaled)
     this.#wake?.()
-    if (this.#waits) this.#main.cancel()
-    const late = setTimeout(() => { if (this.#waits) this.#main.close() }, CANCEL)
-    await this.#looping.catch(() => {})
-    clearTimeout(late)
+    await this.#endClaims()
     this.#waits = true                  // reports go their own way now
     for (const run of this.#ready.splice(0)) this.#giveBack(run)
     this.#flush()
@@ -362,6 +378,20 @@ export class Worker {
     clearInterval(this.#timer)
     clearTimeout(this.#idle)
     await Promise.all([this.#main.close(), this.#side?.close()])
+  }
+
+  // A cancel may come before its statement, and a server may not answer.
+  async #endClaims () {
+    const began = performance.now()
+    const cancel = () => {
+      const took = performance.now() - began
+      if (!this.#main.isOpen || took > (this.#waits ? CANCEL : LAST_REPORTS)) this.#main.close()
+      else if (this.#waits) this.#main.cancel()
+    }
+    const repeated = setInterval(cancel, AGAIN)
+    cancel()
+    await this.#looping.catch(() => {})
+    clearInterval(repeated)
   }
 
   #giveBack (run) {
