@@ -148,6 +148,7 @@ make_database() {
 make_data() {
 	local n
 	payload=$(sql "SELECT jsonb_build_object('command', repeat('x', 185))")
+	printf '%s' "$payload" >"$work/payload"
 	for n in 1 10 100 1000; do
 		sql "SELECT array_agg('$payload'::jsonb) FROM generate_series(1, $n)" >"$work/bare.$n"
 	done

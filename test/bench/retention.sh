@@ -54,7 +54,7 @@ retention_sizes() {
 
 # Of each slice: median and 99th percentile of the claims, and claims per second.
 retention_figures() {
-	local variant begin end rest figures
+	local variant begin end rest figures before=''
 	sort -n "$work"/claims.* >"$work/claims"
 	while read -r variant begin end rest; do
 		read -r -a figures < <(awk -v b="$begin" -v e="$end" '$1 >= e { exit } $1 >= b { print $2 }' "$work/claims" | sort -n |
@@ -63,6 +63,8 @@ retention_figures() {
 		note retention.p50 "$variant" "${figures[0]}"
 		note retention.p99 "$variant" "${figures[1]}"
 		note retention.rate "$variant" "${figures[2]}"
+		[ "$variant" != with ] || [ -z "$before" ] || note retention.beside tq "$(((rest - before) / retention_slice))"
+		before=$rest
 	done <"$work/slices"
 }
 
@@ -84,6 +86,7 @@ part_retention() {
 	local n load home=$PGDATABASE
 	n=$(scaled 5000000 50000)
 	row retention.alone tasks/s 'tasks deleted by the sweep, without clients'
+	row retention.beside tasks/s 'the same, while 16 clients create 1, claim 1, complete 1'
 	row retention.wal bytes 'WAL for each of them'
 	row retention.p50 ms 'claim while 16 clients create 1, claim 1, complete 1, with the sweep and without: median'
 	row retention.p99 ms 'the same, 99th percentile'

@@ -18,6 +18,17 @@ wal() {
 	sql "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / $tasks)"
 }
 
+# wal_created WHAT: bytes per task of a creation, one by one.
+wal_created() {
+	local before tasks create
+	tasks=$(scaled 20000 2000)
+	create=(drive_run "$(script "$1_create" 1)" -c 1 -t "$tasks" -p "payload=$work/payload")
+	wanted default && fresh && "${create[@]}" && published || exit
+	before=$(sql 'SELECT pg_current_wal_insert_lsn()')
+	"${create[@]}" && published || exit
+	sql "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / $tasks)"
+}
+
 wal_variant() {
 	case $1 in
 		row) wal row "$wal_n" "$wal_from" ;;
@@ -36,6 +47,8 @@ part_wal() {
 		row "wal.$wal_n.on" bytes "WAL per task, n = $wal_n, when the checkpoint is some time ago"
 		turns "wal.$wal_n.on" wal_variant row tq bound
 	done
+	row wal.create bytes 'WAL per task, create only, one per transaction, when the checkpoint is some time ago'
+	turns wal.create wal_created bare tq
 	autovacuum on && wanted default
 	text 'tq has nothing bound to its exchanges; bound has the default bindings.'
 }
