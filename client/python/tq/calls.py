@@ -108,6 +108,24 @@ class FetchRow(TypedDict):
     published: datetime
 
 
+class FindGroupsRow(TypedDict):
+    task_group_id: Optional[str]
+    name: Optional[str]
+    outcome: str
+    tasks: Optional[int]
+    unscheduled: Optional[int]
+    delayed: Optional[int]
+    pending: Optional[int]
+    running: Optional[int]
+    completed: Optional[int]
+    failed: Optional[int]
+    exception: Optional[int]
+    first_created: Optional[datetime]
+    last_resolved: Optional[datetime]
+    sealed: Optional[datetime]
+    page: Optional[str]
+
+
 class FindTasksRow(TypedDict):
     task_id: Optional[str]
     task_queue_id: Optional[str]
@@ -863,6 +881,24 @@ class Calls:
             self._db,
             locals(),
             "rows fetch(name text, max integer)",
+        )
+
+    def find_groups(
+        self,
+        *,
+        pattern: Optional[str] = UNSET,
+        after: Optional[str] = UNSET,
+        max: Optional[int] = UNSET,
+        budget: Optional[Interval] = UNSET,
+    ) -> List[FindGroupsRow]:
+        """Task groups of tq.group_overview, the newest first, of that name, or whose name begins
+        with what is before a star, until there are max, or the budget is used: then a last row
+        without a group says so; go on after the page of the last row.
+        """
+        return call(
+            self._db,
+            locals(),
+            "rows find_groups(pattern text, after text, max integer, budget interval)",
         )
 
     def find_tasks(
@@ -2467,6 +2503,24 @@ class AsyncCalls:
             self._db,
             locals(),
             "rows fetch(name text, max integer)",
+        )
+
+    async def find_groups(
+        self,
+        *,
+        pattern: Optional[str] = UNSET,
+        after: Optional[str] = UNSET,
+        max: Optional[int] = UNSET,
+        budget: Optional[Interval] = UNSET,
+    ) -> List[FindGroupsRow]:
+        """Task groups of tq.group_overview, the newest first, of that name, or whose name begins
+        with what is before a star, until there are max, or the budget is used: then a last row
+        without a group says so; go on after the page of the last row.
+        """
+        return await call(
+            self._db,
+            locals(),
+            "rows find_groups(pattern text, after text, max integer, budget interval)",
         )
 
     async def find_tasks(
