@@ -138,7 +138,7 @@ async function groups() {
 		for (const [, id] of list.matchAll(/<th scope=row><a class=id href="\/group\?id=([\w-]{22})/g)) found.add(id);
 		path = list.match(/class=more><a class=button href="([^"]*)"/)?.[1].replaceAll('&amp;', '&');
 	}
-	is(found.size, 231, 'page by page, each once');
+	is(found.size, 232, 'page by page, each once');
 	unlike(list, /<script>alert/, 'their names are text');
 	list = (await get('/groups?find=batch+22*')).text;
 	is([...list.matchAll(/<td><a href="\/group[^>]*><span class="text">batch 22/g)].length, 11, 'by the beginning of their names');
@@ -178,16 +178,43 @@ async function failures() {
 }
 
 async function create() {
-	let answer = await post('/create', '/create', { queue: 'shop/new', payload: '{"a": 1}', name: evil, priority: 'high', delay: '1 hour', tags: '{"k": "v"}' });
+	const first = idOf("name = 'first'");
+	let answer = await post('/create', '/create', {
+		task_queue_id: 'shop/new', payload: '{"a": 1}', name: evil, priority: 'high', delay: '1 hour', tags: '{"k": "v"}', retry: '3', deadline: '2 days', expires: '10 days',
+		task_group_id: 'CAAAAAAAQAaAAAAAAAAAAg', dependencies: ` ${first},${idOf("name = 'second'")}\r\n`, requires: 'all-resolved', scheduler_id: 'web', project_id: 'shop', routes: 'a.b\r\nc\r\n', extra: '{"x": 1}', policy: '{"deadLetter": true}',
+	});
 	like(answer.headers.location ?? answer.text, /^\/task\?id=[\w-]{22}$/, 'a task is created, and shown');
 	const id = (answer.headers.location ?? '').split('=')[1];
-	is(sql(`SELECT tq.task('${id}') ->> 'priority', tq.task('${id}') -> 'payload' ->> 'a'`), 'high|1', 'as the form says');
+	const get1 = key => sql(`SELECT tq.task('${id}') #>> '{${key}}'`);
+	is(['taskQueueId', 'priority', 'payload,a', 'tags,k', 'taskGroupId', 'requires', 'schedulerId', 'projectId', 'routes', 'extra,x', 'policy,deadLetter'].map(get1).join(' '),
+		`shop/new high 1 v CAAAAAAAQAaAAAAAAAAAAg all-resolved web shop ["a.b", "c"] 1 true`, 'as the form says');
+	is(sql(`SELECT deadline - created > '2 days', expires - deadline FROM tq.task_details WHERE task_id = '${id}'`), 't|10 days', 'with its times');
 	const from = await get(`/create?from=${id}`);
-	like(from.text, /value="shop\/new".*value="high".*&lt;script/s, 'another can be made from it');
+	like(from.text, /value="shop\/new".*selected value="high".*<details class=choice open>.*value="web".*deadLetter.*a\.b\nc</s, 'another can be made from it');
+	like(from.text, /value="&lt;script/, 'with its name');
 	unlike(from.text, /<script>alert/, 'and what it has is text');
-	answer = await post('/create', '/create', { queue: 'shop/new', payload: '{', name: 'kept' });
+	is((await post('/create', '/create', { task_queue_id: 'shop/new' })).status, 303, 'a queue is enough');
+	is((await post('/create', '/create', { task_queue_id: 'shop/new', deadline: 'none' })).status, 303, 'a deadline may be none');
+	const kept = { task_queue_id: 'shop/new', payload: '{', name: 'kept', priority: 'low', delay: '1 min', tags: '{"a": "b"}', scopes: 'one\r\ntwo' };
+	answer = await post('/create', '/create', kept);
 	is(answer.status, 409, 'what the database refuses is not created');
-	like(answer.text, /SQLSTATE.*value="shop\/new".*value="kept"/s, 'its error is shown, and the fields are kept');
+	like(answer.text, /value="shop\/new".*value="kept".*>\n\{<.*selected value="low".*value="1 min".*&quot;b&quot;.*>\none\s+two<.*id=refused.*invalid input syntax for type json.*SQLSTATE/s, 'its error is shown, and all fields are kept');
+	for (const [field, value, pattern] of [['retry', '-1', /retry/], ['expires', '1 day', /expires/], ['task_id', 'x', /slugid/], ['run_at', 'soon', /timestamp/], ['task_queue_id', 'no queue!', /task_queue_id/], ['dependencies', 'AAAAAAAAQAaAAAAAAAAAAw', /depend/]]) {
+		answer = await post('/create', '/create', { task_queue_id: 'shop/new', [field]: value });
+		like(answer.text, new RegExp(`id=${field} [^>]*value="${value}"[^>]*aria-invalid=true.*id=refused.*${pattern.source}`, 's'), `a wrong ${field} is marked`);
+	}
+	like(answer.text, /class=hint/, 'an error has its hint');
+	const page = await open(web, { role: 'op' });
+	await page.goto(`${web.url}/create`);
+	await page.fill('#task_queue_id', 'shop/new');
+	await page.fill('#payload', '[');
+	await page.press('#name', 'Enter');
+	await page.waitForSelector('#refused >> text=SQLSTATE');
+	is(await violations(page), '', 'a form that was refused has no barrier');
+	await page.fill('#payload', '[]');
+	await page.press('#name', 'Enter');
+	await page.waitForURL(/\/task\?id=/);
+	await page.context().close();
 }
 
 // A role of one team sees what is its own.
@@ -200,7 +227,7 @@ async function rights() {
 	is(ids((await get('/tasks')).text).length, 3, 'but its own tasks');
 	is((await get(`/task?id=${running}`)).status, 404, 'a task of others is not there');
 	unlike((await get(`/group?id=${group}`)).text, /part 1/, 'nor are those of a group');
-	is((await post('/create', '/create', { queue: 'shop/mail' })).status, 409, 'none is created where it may not');
+	is((await post('/create', '/create', { task_queue_id: 'shop/mail' })).status, 409, 'none is created where it may not');
 	like((await post('/tasks', '/do', { call: 'cancel_task', task: running, back: '/tasks' })).text, /not done/i, 'and not canceled');
 	cookie = own;
 }

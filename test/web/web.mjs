@@ -29,7 +29,7 @@ export function ok(good, what, more) {
 	count++;
 	if (!good) failed++;
 	console.log(`${good ? '' : 'not '}ok ${count} - ${what}`);
-	if (!good && more !== undefined) console.log(String(more).slice(0, 4000).replace(/^/gm, '# '));
+	if (!good && more !== undefined) console.log(String(more).slice(0, 9000).replace(/^/gm, '# '));
 	return good;
 }
 

@@ -46,6 +46,8 @@ put_text(Buffer *out, const char *text)
 			case '\'':
 				buffer_add(out, "&#39;", 5);
 				break;
+			case '\r': /* of the end of a line */
+				break;
 			default: /* a control character */
 				buffer_add(out, "\357\277\275", 3);
 		}
