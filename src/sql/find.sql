@@ -18,7 +18,7 @@ CREATE TYPE tq_internal.task_filter AS (	-- NULL: any
 	queues int[], states smallint[], reasons text[], name text, tags jsonb, payload jsonb, error text,
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
-	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
+	runs int, required tq.slugid, kinds smallint[], keys text[], owner text, dead bool,
 	needs_run bool, needs_details bool, by_queue bool, by_failure bool
 );
 COMMENT ON TYPE tq_internal.task_filter IS 'a filter of tasks, read by arg_filter()';
@@ -37,7 +37,7 @@ COMMENT ON FUNCTION tq_internal.fits(text, text) IS 'whether a text is this one,
 
 CREATE FUNCTION tq_internal.filter_keys() RETURNS text[] LANGUAGE sql IMMUTABLE
 	BEGIN ATOMIC
-		SELECT '{queue,state,reason,name,tags,payload,error,group,worker,priority,createdAfter,createdBefore,resolvedAfter,resolvedBefore,runsAtLeast,waitsFor,key,owner}'::text[];
+		SELECT '{queue,state,reason,name,tags,payload,error,group,worker,priority,createdAfter,createdBefore,resolvedAfter,resolvedBefore,runsAtLeast,waitsFor,key,owner,deadLetter}'::text[];
 	END;
 COMMENT ON FUNCTION tq_internal.filter_keys() IS 'keys that a filter may have';
 
@@ -157,7 +157,9 @@ CREATE FUNCTION tq_internal.filter_queues(filter jsonb) RETURNS int[] LANGUAGE p
 DECLARE
 	names text[] := tq_internal.filter_list(filter, 'queue');
 	by_definition bool := filter ?| '{name,tags,payload,waitsFor,key,owner}';
-	sees_all bool := tq_internal.has_right('status', '*', '*') AND (NOT by_definition OR tq_internal.has_right('get-task', '*', '*'));
+	by_letter bool := filter ? 'deadLetter';
+	sees_all bool := tq_internal.has_right('status', '*', '*') AND (NOT by_definition OR tq_internal.has_right('get-task', '*', '*'))
+		AND (NOT by_letter OR tq_internal.has_right('dead-letters', '*', '*'));
 BEGIN
 	PERFORM tq_internal.arg_queues(n) FROM unnest(names) AS n;
 	IF names IS NULL AND sees_all THEN
@@ -169,10 +171,11 @@ BEGIN
 			UNION SELECT p.* FROM tq_internal.queue p
 				WHERE names IS NULL OR EXISTS (SELECT FROM unnest(names) AS n WHERE right(n, 1) = '*' AND tq_internal.fits(p.task_queue_id, n))) AS q
 		WHERE sees_all OR (tq_internal.has_right('status', '*', q.task_queue_id)
-			AND (NOT by_definition OR tq_internal.has_right('get-task', '*', q.task_queue_id))));
+			AND (NOT by_definition OR tq_internal.has_right('get-task', '*', q.task_queue_id))
+			AND (NOT by_letter OR tq_internal.has_right('dead-letters', q.task_queue_id, q.task_queue_id))));
 END
 $$;
-COMMENT ON FUNCTION tq_internal.filter_queues(jsonb) IS 'queues that a filter names and whose tasks the caller may see, with their definitions if the filter asks about these; NULL: all';
+COMMENT ON FUNCTION tq_internal.filter_queues(jsonb) IS 'queues that a filter names and whose tasks the caller may see, with their definitions and dead letters if the filter asks about these; NULL: all';
 
 CREATE FUNCTION tq_internal.filter_states(filter jsonb) RETURNS smallint[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -184,6 +187,9 @@ DECLARE
 BEGIN
 	IF filter ?| '{resolvedAfter,resolvedBefore}' THEN
 		states := ARRAY(SELECT s FROM unnest(states) AS s WHERE s > 2);
+	END IF;
+	IF filter -> 'deadLetter' = 'true' THEN
+		states := ARRAY(SELECT s FROM unnest(states) AS s WHERE s > 3);
 	END IF;
 	IF filter ? 'error' OR NOT reasons && '{completed,skipped}' THEN
 		states := array_remove(states, 3::smallint);
@@ -251,6 +257,7 @@ BEGIN
 	f.required := tq_internal.filter_id(filter, 'waitsFor');
 	f := tq_internal.filter_key(filter, f);
 	f.owner := tq_internal.filter_value(filter, 'owner', 'string', 'Give a text in "owner", which may end in a star.');
+	f.dead := tq_internal.filter_value(filter, 'deadLetter', 'boolean', 'Give true or false in "deadLetter".');
 	f.needs_details := filter ?| '{reason,error,worker,resolvedAfter,resolvedBefore,runsAtLeast}';
 	f.needs_run := f.needs_details OR f.states IS NOT NULL;
 	RETURN f;
@@ -416,6 +423,7 @@ BEGIN
 					AND (f.required IS NULL OR f.required = ANY (t.dependencies))
 					AND (f.kinds IS NULL OR NOT EXISTS (SELECT FROM unnest(f.kinds, f.keys) AS k (kind, key)
 						WHERE NOT EXISTS (SELECT FROM tq_internal.task_key x WHERE x.task = t.id AND x.kind = k.kind AND x.key = k.key)))
+					AND (f.dead IS NULL OR f.dead = EXISTS (SELECT FROM tq_internal.dead_letter x WHERE x.task_id = t.task_id))
 					AND (f.tags IS NULL OR coalesce(t.tags, '{}') @> f.tags)
 					AND (f.payload IS NULL OR t.payload @> f.payload), false) END AS verdict
 			FROM ((SELECT * FROM tq_internal.task w WHERE slice IS NULL AND w.id < before AND w.id >= coalesce(next, -9223372036854775808) ORDER BY w.id DESC)
@@ -700,7 +708,7 @@ DECLARE
 BEGIN
 	states := f.states;
 	queues := CASE WHEN f.queues IS NOT NULL THEN ARRAY(SELECT q FROM unnest(f.queues) AS q ORDER BY q) END;
-	is_fixed := NOT f.needs_details AND f.priorities IS NULL AND f.payload IS NULL AND f.required IS NULL AND f.kinds IS NULL;
+	is_fixed := NOT f.needs_details AND f.priorities IS NULL AND f.payload IS NULL AND f.required IS NULL AND f.kinds IS NULL AND f.dead IS NULL;
 	LOOP
 		SELECT coalesce(c.ids[:least(max - found, size)::int], '{}'), c.next INTO ids, before FROM tq_internal.find_chunk(l.f, l.list, before, size, NULL) AS c;
 		found := found + cardinality(ids);

@@ -148,6 +148,23 @@ SELECT tq.change_task_priority(pg_temp.id('blocker'), 'high') \g /dev/null
 SELECT tq.cancel_task(pg_temp.id('keyed')) \g /dev/null
 SELECT is((SELECT string_agg(name, ' ') FROM tq.find_tasks('{"state": ["pending"]}', min(page))), 'again later blocker', '17.2.4 the second one') FROM place;
 
+-- Dead letters.
+SELECT pg_temp.create('dead' || n, '{"taskQueueId": "find/dead", "retries": 0, "policy": {"deadLetter": true}}') FROM generate_series(1, 2) AS n \g /dev/null
+SELECT pg_temp.take('dead1'), pg_temp.report('dead1', 'failed'), pg_temp.take('dead2'), pg_temp.report('dead2', 'worker-shutdown') \g /dev/null
+SELECT pg_temp.create('plain', '{"taskQueueId": "find/dead", "retries": 0}'), pg_temp.take('plain'), pg_temp.report('plain', 'failed'), pg_temp.create('dead3', '{"taskQueueId": "find/dead", "policy": {"deadLetter": true}}') \g /dev/null
+SELECT is(pg_temp.found(filter::jsonb), expected, '17.1 deadLetter: ' || filter) FROM (VALUES ('{"deadLetter": true}', 'dead2 dead1'), ('{"deadLetter": true, "state": "failed"}', 'dead1'), ('{"deadLetter": true, "state": "completed"}', ''),
+	('{"deadLetter": true, "queue": "find/dead", "reason": "worker-shutdown"}', 'dead2'), ('{"deadLetter": false, "queue": "find/dead"}', 'dead3 plain'), ('{"deadLetter": true, "queue": "find/a"}', '')) AS v (filter, expected);
+CREATE ROLE dead_reader;
+SELECT tq.grant_queue('dead_reader', 'find/dead', 'read') \g /dev/null
+SELECT is(pg_temp.call_as('dead_reader', 'SELECT count(*) FROM tq.find_tasks(''{"deadLetter": true}'')'), '0', '17.1.3 deadLetter: not without the right to list dead letters');
+SELECT tq.grant_scopes('dead_reader', ARRAY['queue:dead-letters:find/dead']) \g /dev/null
+SELECT is(pg_temp.call_as('dead_reader', 'SELECT count(*) FROM tq.find_tasks(''{"deadLetter": true}'')'), '2', '17.1.3 deadLetter: with it');
+SELECT tq.redrive(pg_temp.id('dead1')) \g /dev/null
+SELECT is(pg_temp.found('{"deadLetter": true}'), 'dead2', '17.1 deadLetter: one that is redriven is none');
+SELECT tq.discard_dead_letter(pg_temp.id('dead2')) \g /dev/null
+SELECT is(pg_temp.found('{"deadLetter": true}'), '', '17.1 deadLetter: nor one that is discarded');
+SELECT tq.delete_task(t.task_id) FROM tq.task_overview AS t WHERE task_queue_id = 'find/dead' \g /dev/null
+
 -- A budget.
 SELECT pg_temp.create('many' || n, '{"taskQueueId": "find/many"}') FROM generate_series(1, 100) AS n \g /dev/null
 SELECT is(pg_temp.found('{"queue": "find/a"}', 1000, '0'), 'later waits blocker', '17.2.5 pages of a budget of 0 come to an end');
@@ -181,6 +198,8 @@ FROM (VALUES
 	('{"tags": "x"}', '"tags" is "x"'),
 	('{"error": ["x"]}', '"error" is'),
 	('{"group": "x"}', '"group" is "x"'),
+	('{"deadLetter": "true"}', '"deadLetter" is "true"\. Give true or false'),
+	('{"deadLetter": null}', '"deadLetter" is null'),
 	('{"waitsFor": 5}', '"waitsFor" is 5'),
 	('{"worker": "x"}', '"worker" is "x"'),
 	('{"createdAfter": "yesterday-ish"}', '"createdAfter" is "yesterday-ish"'),

@@ -935,6 +935,7 @@ sub own_filter
 		runsAtLeast => sub { my $n = 1 + int(rand(3)); return ($n, sub { return @{ $_[0]{runs} } >= $n }) },
 		group => sub { my $id = Model::group_of($like->{def}); return ("\"$id\"", sub { return Model::group_of($_[0]{def}) eq $id }) },
 		waitsFor => sub { my $id = $self->own_id; return ("\"$id\"", sub { return $has->($id, @{ $_[0]{def}{deps} }) }) },
+		deadLetter => sub { my $kept = rand() < 0.5; return ($kept ? 'true' : 'false', sub { return $kept == exists $m->{letters}{ $_[0]{def}{id} } }) },
 		payload => sub { my $n = $like->{def}{payload}; return ("{\"n\":$n}", sub { return $_[0]{def}{payload} == $n }) },
 		reason => sub {
 			my @wanted = splice(@{ [ shuffle('failed', 'canceled', 'completed', 'scheduled', 'rerun', 'failure-retry') ] }, 0, 3);

@@ -177,6 +177,29 @@ async function failures() {
 	like((await get('/dead-letters')).text, /There are no dead letters/, 'and is one no more');
 }
 
+// All dead letters that are found are redriven, or those that are ticked.
+async function letters() {
+	sql(`SELECT count(tq.enqueue('shop/dead', '{}', name => 'letter ' || i, policy => '{"deadLetter": true, "retries": 0}')) FROM generate_series(1, 12) AS i`);
+	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'reason ' || row_number() OVER () % 2) FROM tq.claim_work('shop/dead', 'eu', 'host-1', 13)`);
+	is(ids((await get('/dead-letters?queue=shop/*&error=reason+1')).text).length, 7, 'dead letters are found by queue and error');
+	is(ids((await get('/dead-letters?queue=team/*')).text).length, 0, 'or none');
+	const page = await open(web, { role: 'op' });
+	await page.goto(`${web.url}/dead-letters?queue=shop/*&error=reason+1`);
+	is((await page.locator('#letters-action option').allTextContents()).join(), 'redrive,discard', 'what can be done with them');
+	await page.click('text=All that the filter finds');
+	await page.click('text=Redrive 7 tasks');
+	await page.waitForSelector('text=Done in');
+	is(sql("SELECT count(*) FROM tq.dead_letter_overview WHERE task_queue_id = 'shop/dead'"), '6', 'all of them are redriven, and no other');
+	await page.goto(`${web.url}/dead-letters?queue=shop/dead`);
+	await page.selectOption('#letters-action', 'discard');
+	for (const n of [0, 1]) await page.locator('#letters input[name=pick]').nth(n).check();
+	await page.click('text=Selected rows');
+	await page.click('text=Discard dead letters of 2 tasks');
+	await page.waitForSelector('text=Done in');
+	is(sql("SELECT count(*) FROM tq.dead_letter_overview WHERE task_queue_id = 'shop/dead'"), '4', 'or what is ticked is discarded');
+	await page.context().close();
+}
+
 async function create() {
 	const first = idOf("name = 'first'");
 	let answer = await post('/create', '/create', {
@@ -256,6 +279,7 @@ await run(async () => {
 	await rights();
 	await groups();
 	await failures();
+	await letters();
 	await barriers();
 	await web.stop();
 });

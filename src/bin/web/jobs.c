@@ -110,10 +110,11 @@ put_tasks(Page *page, double n)
 
 /*
  * Actions on the ticked rows of a table, and on all that the filter finds; filter is
- * JSON.  The boxes of the table belong to this form.
+ * JSON.  The boxes of the table belong to this form.  With a list of actions, there are
+ * no others.
  */
 void
-html_bulk(Page *page, const char *table, const char *filter)
+html_bulk(Page *page, const char *table, const char *filter, const char *only)
 {
 	if (!action_is_possible())
 		return;
@@ -133,8 +134,9 @@ html_bulk(Page *page, const char *table, const char *filter)
 		 "id=\"%s-action\" name=action>",
 		 table, table);
 	for (size_t i = 0; i < KINDS; i++)
-		html(page, "<option value=\"%s\">%s</option>", kinds[i].name,
-			 kinds[i].name);
+		if (only == NULL || strstr(only, kinds[i].name) != NULL)
+			html(page, "<option value=\"%s\">%s</option>", kinds[i].name,
+				 kinds[i].name);
 	html(page, "</select><button name=on value=picked>Selected rows …</button>"
 			   "<button name=on value=filter>All that the filter finds "
 			   "…</button></form>");

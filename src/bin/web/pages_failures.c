@@ -148,35 +148,71 @@ letter_buttons(Page *page, const PGresult *rows, int row)
 static const Table letter_table = {
 	.id = "letters",
 	.caption = "Dead letters",
-	.sql = "SELECT task_id, name, task_queue_id, failed_at, reason, runs,"
-		   " coalesce(error ->> 'message', error #>> '{}') AS error FROM"
-		   " tq.dead_letter_overview WHERE $1 = '' OR task_queue_id = $1",
+	.sql =
+		"SELECT task_id, name, task_queue_id, failed_at, reason, runs,"
+		" coalesce(error ->> 'message', error #>> '{}') AS error FROM"
+		" tq.dead_letter_overview WHERE ($1 = '' OR task_queue_id = $1 OR"
+		" (right($1, 1) = '*' AND starts_with(task_queue_id, left($1, -1))))"
+		" AND ($2 = '' OR strpos(error ->> 'message', $2) > 0 OR"
+		" strpos(error #>> '{}', $2) > 0)",
 	.columns = letter_columns,
 	.sort = "-failed_at",
 	.limit = 200,
+	.pick = true,
 	.empty = "There are no dead letters that you may see",
 	.empty_hint = "A task whose policy says so is kept as one when its "
 				  "retries are spent.",
 	.buttons = letter_buttons,
 };
 
-/* /dead-letters?queue=shop/mail */
+/* The queue, and a text of the error. */
+static void
+put_letter_fields(Page *page, const char *const *values)
+{
+	html(page,
+		 "<form class=fields role=search><div><label for=queue>Queue</label>"
+		 "<input id=queue name=queue value=\"%s\" placeholder=\"shop/*\">"
+		 "</div><div><label for=error>Error</label><input id=error name=error "
+		 "value=\"%s\" placeholder=\"text of the last error\"></div>"
+		 "<button>Find</button></form>",
+		 values[0], values[1]);
+}
+
+/* Actions on what is ticked, or found; a dead letter whose task has expired is not found. */
+static void
+put_letter_actions(Page *page, const char *const *values)
+{
+	Buffer filter = {0};
+
+	buffer_put(&filter, "{\"deadLetter\": true");
+	if (*values[0] != '\0')
+	{
+		buffer_put(&filter, ", \"queue\": ");
+		json_put_text(&filter, values[0]);
+	}
+	if (*values[1] != '\0')
+	{
+		buffer_put(&filter, ", \"error\": ");
+		json_put_text(&filter, values[1]);
+	}
+	buffer_put(&filter, "}");
+	html_bulk(page, "letters", filter.data, "redrive discard");
+	buffer_free(&filter);
+}
+
+/* /dead-letters?queue=shop/mail&error=timeout */
 void
 page_dead_letters(Page *page)
 {
 	const char *queue = page_query(page, "queue");
-	const char *values[] = {queue == NULL ? "" : queue};
+	const char *error = page_query(page, "error");
+	const char *values[] = {queue == NULL ? "" : queue,
+							error == NULL ? "" : error};
 
 	page_title(page, "Dead letters");
-	html_find(page, "queue", "Queue");
-	if (values[0][0] != '\0')
-	{
-		html(page, "<div class=buttons>");
-		html_action(page, "Redrive all of the queue", "redrive_queue", "queue",
-					values[0], NULL);
-		html(page, "</div>");
-	}
+	put_letter_fields(page, values);
+	put_letter_actions(page, values);
 	region_begin(page, "all");
-	table_show(page, &letter_table, 1, values);
+	table_show(page, &letter_table, 2, values);
 	region_end(page);
 }

@@ -93,16 +93,17 @@ put_text(Page *page, const char *filter)
 {
 	const char *given = page_query(page, "filter");
 
-	html(page,
-		 "<details class=choice%s><summary>Filter as text</summary><form>"
-		 "<label for=filter class=away>Filter as text</label><textarea "
-		 "id=filter name=filter rows=3>%s</textarea><p class=quiet>Also "
-		 "reason, payload, priority, createdAfter, createdBefore, "
-		 "resolvedAfter, resolvedBefore, runsAtLeast, waitsFor, key, owner; "
-		 "state and queue may be lists.</p><button>Find</button></form>"
-		 "</details>",
-		 given == NULL || *given == '\0' ? "" : " open",
-		 filter == NULL ? (given == NULL ? "" : given) : filter);
+	html(
+		page,
+		"<details class=choice%s><summary>Filter as text</summary><form>"
+		"<label for=filter class=away>Filter as text</label><textarea "
+		"id=filter name=filter rows=3>%s</textarea><p class=quiet>Also "
+		"reason, payload, priority, createdAfter, createdBefore, "
+		"resolvedAfter, resolvedBefore, runsAtLeast, waitsFor, deadLetter, key, owner; "
+		"state and queue may be lists.</p><button>Find</button></form>"
+		"</details>",
+		given == NULL || *given == '\0' ? "" : " open",
+		filter == NULL ? (given == NULL ? "" : given) : filter);
 }
 
 /* What other pages show of tasks that they have found. */
@@ -204,7 +205,7 @@ page_tasks(Page *page)
 	}
 	values[0] = filter;
 	values[1] = after != NULL && *after == '\0' ? NULL : after;
-	html_bulk(page, "tasks", filter);
+	html_bulk(page, "tasks", filter, NULL);
 	table_show(page, &task_table, 2, values);
 	free(filter);
 }

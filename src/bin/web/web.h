@@ -346,7 +346,8 @@ extern void act_do(Page *page);
 
 /* ---- jobs.c: actions on many tasks ---- */
 
-extern void html_bulk(Page *page, const char *table, const char *filter);
+extern void html_bulk(Page *page, const char *table, const char *filter,
+					  const char *only);
 extern void html_bulk_button(Page *page, const char *label, const char *action,
 							 const char *filter);
 extern void act_bulk(Page *page);

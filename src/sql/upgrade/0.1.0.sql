@@ -181,7 +181,7 @@ CREATE TYPE tq_internal.task_filter AS (
 	queues int[], states smallint[], reasons text[], name text, tags jsonb, payload jsonb, error text,
 	group_id tq.slugid, group_number bigint, workers int[], priorities smallint[],
 	created_after timestamptz, created_before timestamptz, resolved_after timestamptz, resolved_before timestamptz,
-	runs int, required tq.slugid, kinds smallint[], keys text[], owner text,
+	runs int, required tq.slugid, kinds smallint[], keys text[], owner text, dead bool,
 	needs_run bool, needs_details bool, by_queue bool, by_failure bool
 );
 CREATE TYPE tq_internal.failure_group AS (reason text, error text, tasks bigint, first_failed timestamptz, last_failed timestamptz, queues int[], task bigint);
