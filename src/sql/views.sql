@@ -144,12 +144,13 @@ CREATE VIEW tq_internal.all_run_overview AS
 	FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task LEFT JOIN tq_internal.worker w ON w.id = r.worker
 		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
 	UNION ALL
-	SELECT t.task_id, p.run_id, 'pending', tq_internal.reason_created_name(p.reason_created), NULL,
+	SELECT p.task_id, p.run_id, 'pending', tq_internal.reason_created_name(p.reason_created), NULL,
 		w.worker_group, w.worker_id, COALESCE(d.attempt, 0), p.scheduled, COALESCE(d.visible_at, p.scheduled),
 		d.started, NULL, NULL, NULL, NULL, d.done, d.total, d.message, d.reported
-	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.pending
-		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.delayed) p
-		JOIN tq_internal.task t ON t.id = p.task
+	FROM (SELECT t.task_id, p.task, p.run_id, p.reason_created, p.scheduled, p.has_detail FROM tq_internal.pending p JOIN tq_internal.task t
+			ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task		-- of one task it is found by pending_order
+		UNION ALL SELECT t.task_id, p.task, p.run_id, p.reason_created, p.scheduled, p.has_detail FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task AND p.seq <> p.task
+		UNION ALL SELECT t.task_id, p.task, p.run_id, p.reason_created, p.scheduled, p.has_detail FROM tq_internal.delayed p JOIN tq_internal.task t ON t.id = p.task) AS p
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
 CREATE VIEW tq_internal.visible_run_overview WITH (security_barrier) AS

@@ -175,6 +175,10 @@ BEGIN
 END
 $$;
 SELECT unalike(pg_temp.plan(format('SELECT * FROM tq.task_details WHERE task_group_id = %L', pg_temp.id('own'))), '%group_slug(%', '8.5 a filter by group does not compute that of each task');
+SET enable_seqscan = off;
+SELECT unalike(pg_temp.plan(format('SELECT * FROM tq.run_overview WHERE task_id = %L', pg_temp.id('own'))), '%Seq Scan on pending%', '8.5 the runs of a task are found without all that are pending');
+SELECT matches(pg_temp.plan(format('SELECT * FROM tq.run_overview WHERE task_id = %L', pg_temp.id('own'))), 'pending_order[^\n]*\n *Index Cond', '8.5 but by their indexes');
+RESET enable_seqscan;
 SELECT alike(pg_temp.plan($$SELECT * FROM tq.task_overview WHERE state = 'running'$$), '%Seq Scan on claim_timer%', '8.5 running tasks are found by their claims');
 
 -- indexes that an administrator has added: by the columns of a filter, and of
