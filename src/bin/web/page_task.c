@@ -166,11 +166,11 @@ static const Table message_table = {
 	.id = "messages",
 	.caption = "Messages",
 	.sql = "SELECT id, published, exchange, payload ->> 'runId' AS run FROM"
-		   " tq.messages(pattern => 'primary.' || $1 || '.#', after => -5000)",
+		   " tq.messages(pattern => 'primary.' || $1 || '.#', after => -1000)",
 	.columns = message_columns,
 	.sort = "id",
 	.limit = 100,
-	.empty = "The last 5,000 messages have none of it",
+	.empty = "The last 1,000 messages have none of it",
 };
 
 /* Where what tq.why() speaks of is shown. */

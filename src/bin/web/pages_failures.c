@@ -75,7 +75,7 @@ static const Table failure_table = {
 		" length(p) DESC LIMIT 1), '') AS search, f.task_queue_ids[1] AS queue, CASE WHEN f.reason ="
 		" 'failed' THEN 'failed' ELSE 'exception' END AS state, f.page"
 		" FROM tq.failure_groups(jsonb_strip_nulls(jsonb_build_object("
-		"'queue', nullif($1, ''))), nullif($2, ''), budget => '1 s') AS f"
+		"'queue', nullif($1, ''))), nullif($2, ''), budget => '100 ms') AS f"
 		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
 		" now() - $3::interval",
 	.columns = failure_columns,

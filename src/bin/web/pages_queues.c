@@ -2,10 +2,14 @@
  * pages_queues.c
  *	  Queues, and one of them.
  */
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "web.h"
+
+#define SPARKS_KEPT 60000
 
 static const Column queue_columns[] =
 	{{.name = "task_queue_id",
@@ -83,6 +87,12 @@ static const Column queue_columns[] =
 	  .hint = "workers that were seen and have not expired"},
 	 {.name = NULL}};
 
+#define NUMBERS                                                               \
+	"task_queue_id, paused, unattended, limits, pending, running, delayed,"   \
+	" blocked, oldest_pending, ended_per_s, created_per_s, wait_p50,"         \
+	" wait_p99, run_p50, run_p99, failed, exception, completed, workers"
+
+/* $2 is what tq.queue_stats has, read once for a page; $3 are the spark lines. */
 static const Table queue_table = {
 	.id = "queues",
 	.caption = "Queues",
@@ -90,14 +100,11 @@ static const Table queue_table = {
 		   " WHEN s.unattended THEN 'unattended' END AS alarm,"
 		   " s.pending, s.running, (s.limits ->> 'concurrentLimit')::int"
 		   " AS running_limit, s.delayed, s.blocked, s.oldest_pending,"
-		   " s.ended_per_s, s.created_per_s, h.spark, s.wait_p50, s.wait_p99,"
+		   " s.ended_per_s, s.created_per_s, $3::jsonb -> s.task_queue_id AS"
+		   " spark, s.wait_p50, s.wait_p99,"
 		   " s.run_p50, s.run_p99, s.failed + s.exception AS failed,"
 		   " s.completed, s.workers"
-		   " FROM tq.queue_stats AS s LEFT JOIN (SELECT task_queue_id,"
-		   " array_agg(completed_per_s + failed_per_s + exception_per_s"
-		   " ORDER BY at) AS spark FROM tq.queue_history('*',"
-		   " step => '5 minutes') GROUP BY task_queue_id) AS h"
-		   " USING (task_queue_id)"
+		   " FROM jsonb_populate_recordset(NULL::tq.queue_stats, $2) AS s"
 		   " WHERE $1::text IS NULL OR strpos(s.task_queue_id, $1) > 0",
 	.columns = queue_columns,
 	.sort = "task_queue_id",
@@ -119,19 +126,22 @@ static const Column total_columns[] =
 	  .title = "Oldest waits",
 	  .kind = COLUMN_DURATION},
 	 {.name = "workers", .title = "Workers", .kind = COLUMN_COUNT},
+	 {.name = "numbers", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
-/* The sums of all queues, large. */
-static void
+/* The sums of all queues, large; returns what they are of, as JSON. */
+static char *
 show_totals(Page *page)
 {
 	char *sql = table_select(
 		"SELECT count(*) AS queues, sum(pending) AS pending, sum(running) AS"
 		" running, sum(delayed) AS delayed, sum(blocked) AS blocked,"
 		" sum(ended_per_s) AS ended_per_s, max(oldest_pending) AS"
-		" oldest_pending, sum(workers) AS workers FROM tq.queue_stats",
+		" oldest_pending, sum(workers) AS workers, jsonb_agg(s) AS numbers"
+		" FROM (SELECT " NUMBERS " FROM tq.queue_stats) AS s",
 		total_columns);
 	PGresult *row = database_query(page, sql, 0, NULL);
+	char *numbers = NULL;
 
 	free(sql);
 	if (row != NULL && row_number(row, 0, "queues") > 0)
@@ -139,25 +149,121 @@ show_totals(Page *page)
 		html(page, "<div class=totals>");
 		table_facts(page, total_columns, row, 0);
 		html(page, "</div>");
+		numbers = copy_text(row_get(row, 0, "numbers"));
 	}
 	PQclear(row);
+	return numbers;
+}
+
+/* ---- spark lines ---- */
+
+/*
+ * What an hour was changes slowly, and takes as long as all else of the page: it is
+ * kept for a minute, for a role.  The lock is held for a look only.
+ */
+typedef struct Sparks
+{
+	char role[ROLE_LENGTH];
+	Moment made;
+	char *lines; /* as JSON, by queue */
+} Sparks;
+
+static Sparks kept[16];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns the place of a role, or the one that was made first. */
+static Sparks *
+sparks_of(const char *role)
+{
+	Sparks *oldest = kept;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+	{
+		if (strcmp(kept[i].role, role) == 0 && kept[i].lines != NULL)
+			return &kept[i];
+		if (kept[i].made < oldest->made)
+			oldest = &kept[i];
+	}
+	return oldest;
+}
+
+static char *
+find_sparks(const char *role)
+{
+	Sparks *sparks;
+	char *lines = NULL;
+
+	pthread_mutex_lock(&lock);
+	sparks = sparks_of(role);
+	if (strcmp(sparks->role, role) == 0 &&
+		clock_now() - sparks->made < SPARKS_KEPT)
+		lines = copy_text(sparks->lines);
+	pthread_mutex_unlock(&lock);
+	return lines;
+}
+
+static void
+keep_sparks(const char *role, const char *lines)
+{
+	Sparks *sparks;
+
+	pthread_mutex_lock(&lock);
+	sparks = sparks_of(role);
+	snprintf(sparks->role, sizeof(sparks->role), "%s", role);
+	sparks->made = clock_now();
+	free(sparks->lines);
+	sparks->lines = copy_text(lines);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Returns the spark lines of the queues that a role sees. */
+static char *
+read_sparks(Page *page)
+{
+	char *lines = find_sparks(page->role);
+	PGresult *made;
+
+	if (lines != NULL)
+		return lines;
+	made = database_query(
+		page,
+		"SELECT coalesce(jsonb_object_agg(task_queue_id, spark), '{}') FROM"
+		" (SELECT task_queue_id, array_agg(completed_per_s + failed_per_s +"
+		" exception_per_s ORDER BY at) AS spark FROM tq.queue_history('*',"
+		" step => '5 minutes') GROUP BY task_queue_id) AS h",
+		0, NULL);
+	if (made == NULL)
+		return NULL;
+	lines = copy_text(PQgetvalue(made, 0, 0));
+	PQclear(made);
+	keep_sparks(page->role, lines);
+	return lines;
 }
 
 /* /queues?find=shop */
 void
 page_queues(Page *page)
 {
-	const char *find = page_query(page, "find");
-	const char *values[] = {find};
+	const char *values[] = {page_query(page, "find"), NULL, NULL};
+	char *numbers;
+	char *lines;
 
 	page_title(page, "Queues");
 	html_find(page, "find", "Part of the name");
 	region_begin(page, "totals");
-	show_totals(page);
+	numbers = show_totals(page);
 	region_end(page);
 	region_begin(page, "all");
-	table_show(page, &queue_table, 1, values);
+	lines = numbers == NULL ? NULL : read_sparks(page);
+	values[1] = numbers == NULL ? "[]" : numbers;
+	values[2] = lines == NULL ? "{}" : lines;
+	if (numbers == NULL && page->error != NULL)
+		html_error(page);
+	else
+		table_show(page, &queue_table, 3, values);
 	region_end(page);
+	free(numbers);
+	free(lines);
 }
 
 /* ---- one queue ---- */

@@ -174,7 +174,8 @@ put_more(Page *page, const PGresult *rows)
 static const Table task_table = {
 	.id = "tasks",
 	.caption = "Tasks",
-	.sql = "SELECT *, $1 AS filter FROM tq.find_tasks($1::jsonb, $2, 100)",
+	.sql = "SELECT *, $1 AS filter FROM tq.find_tasks($1::jsonb, $2, 100,"
+		   " '100 ms')",
 	.columns = task_columns,
 	.pick = true,
 	.fixed = true,
