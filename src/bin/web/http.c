@@ -630,6 +630,29 @@ begin(Page *page)
 
 /* ---- libmicrohttpd ---- */
 
+static enum MHD_Result
+note_blank(void *subject, enum MHD_ValueKind kind, const char *name,
+		   const char *value)
+{
+	*(bool *) subject |= strpbrk(name, " \t") != NULL;
+	return MHD_YES;
+}
+
+/*
+ * Returns whether a proxy before us may see another end of the request than
+ * libmicrohttpd, which takes the first length of several.
+ */
+static bool
+is_ambiguous(const Page *page)
+{
+	int lengths = lines_of(page, "Content-Length").n;
+	int encodings = lines_of(page, "Transfer-Encoding").n;
+	bool blank = false;
+
+	MHD_get_connection_values(page->http, MHD_HEADER_KIND, note_blank, &blank);
+	return blank || lengths + encodings > 1;
+}
+
 /*
  * The header has been read.  What is too large is refused at once; what is refused
  * otherwise is read to its end, and dropped, so that the browser reads the answer.
@@ -655,6 +678,9 @@ begin_request(Page *page, struct MHD_Connection *http, const char *path,
 		strcmp(method, "HEAD") != 0)
 		refuse(page, MHD_HTTP_METHOD_NOT_ALLOWED, "Not done",
 			   "There is no page for that method.");
+	else if (is_ambiguous(page))
+		refuse(page, MHD_HTTP_BAD_REQUEST, "Bad request",
+			   "How long the request is stands in it more than once.");
 	else if (length > upload_limit(page))
 		refuse(page, MHD_HTTP_CONTENT_TOO_LARGE, "Too large",
 			   "What was sent is too large.");
