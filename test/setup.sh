@@ -193,6 +193,7 @@ tq_has() {
 		dbd) perl -MDBD::Pg -e 1 ;;
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
 		psycopg2) /usr/bin/python3 -c 'import psycopg2' ;;
+		python-clients) /usr/bin/python3 -c 'import build, mypy, psycopg_pool, setuptools, wheel' ;;
 		asyncpg) /usr/bin/python3 -c 'import asyncpg' ;;
 		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
 		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
@@ -231,6 +232,7 @@ tq_package() {
 		dbd) echo libdbd-pg-perl ;;
 		psycopg) echo python3 python3-psycopg ;;
 		psycopg2) echo python3 python3-psycopg2 ;;
+		python-clients) echo mypy python3-build python3-psycopg-pool python3-setuptools python3-venv python3-wheel ;;
 		asyncpg) echo python3 python3-asyncpg ;;
 		jdbc) echo libpostgresql-jdbc-java ;;
 		pgbouncer) echo pgbouncer ;;
@@ -357,7 +359,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {

@@ -1,9 +1,8 @@
-"""memory.py QUEUE N...: works off so many tasks, time after time; prints kB in use after each."""
+"""memory.py QUEUE N...: works off so many tasks, time after time; prints blocks in use after each."""
 
 import asyncio
 import gc
 import sys
-import tracemalloc
 
 import psycopg
 
@@ -30,9 +29,7 @@ async def main(queue, *counts):
                 await tq.enqueue_many(connection, queue, list(range(i, i + 1000)))
             await done.wait()
             gc.collect()
-            if not tracemalloc.is_tracing():
-                tracemalloc.start()
-            print(len(gc.get_objects()), open("/proc/self/statm").read().split()[1], flush=True)
+            print(sys.getallocatedblocks(), flush=True)
 
 
 asyncio.run(main(*sys.argv[1:]))
