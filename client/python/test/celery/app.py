@@ -4,27 +4,25 @@ import os
 import time
 
 from celery import Celery, chord
+from kombu import Queue
 from kombu.common import Broadcast
 
 import tq.kombu  # noqa: F401	makes tq:// known
 
-app = Celery(
-    "app", broker="tq://", backend=os.environ.get("TQ_BACKEND", "db+postgresql+psycopg2://")
-)
+app = Celery("app", broker="tq://", backend=os.environ.get("TQ_BACKEND", "db+postgresql+psycopg2://"))
 app.conf.update(
     broker_transport_options={"claim_for": float(os.environ.get("TQ_CLAIM_FOR", "6"))},
     broker_connection_retry_on_startup=True,
-    task_queues=None,
     worker_prefetch_multiplier=int(os.environ.get("TQ_PREFETCH", "4")),
-    result_extended=False,
 )
-news = Broadcast("news", queue=None, unique=True)
+news = Broadcast("news", unique=True)
+app.conf.task_queues = [Queue("celery"), news]
 
 
 def say(*words):
     """One line in the file, written at once, so that kill -9 loses none."""
     out = os.open(os.environ["TQ_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(out, (" ".join(map(str, words)) + "\n").encode())
+    os.write(out, (" ".join(map(str, words)) + "\n").encode("utf-8", "replace"))
     os.close(out)
 
 

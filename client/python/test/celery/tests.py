@@ -84,12 +84,12 @@ class Worker:
                                         start_new_session=True, env={**os.environ, **environment})  # fmt: skip
 
     def __enter__(self):
-        until(
-            lambda: self.process.poll() is not None
-            or self.node in (inspect(self.node).ping() or {}),
-            40,
-        )
-        assert self.process.poll() is None, "the worker has ended"
+        try:
+            until(lambda: self.process.poll() is not None or self.node in pong(self.node), 40)
+            assert self.process.poll() is None, "the worker has ended"
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def kill(self):
@@ -112,6 +112,13 @@ class Worker:
 
 def inspect(*nodes, timeout=2):
     return app.app.control.inspect(destination=list(nodes) or None, timeout=timeout)
+
+
+def pong(*nodes):
+    """Which workers answer; a client whose session has ended is told so, and asks again."""
+    with contextlib.suppress(psycopg.OperationalError):
+        return set(inspect(*nodes).ping() or {})
+    return set()
 
 
 # ---- tests ----
@@ -137,9 +144,7 @@ def canvas_with_results():
         assert chord([app.add.s(i, i) for i in range(5)])(app.total.s()).get(timeout=20) == 20
         inner = app.spawn.delay(3).get(timeout=20)
         assert app.app.AsyncResult(inner).get(timeout=20) == 6
-        assert (app.add.s(1, 1) | group(app.add.s(1), app.add.s(2)) | app.total.s())().get(
-            timeout=20
-        ) == 7
+        assert (app.add.s(1, 1) | group(app.add.s(1), app.add.s(2)) | app.total.s())().get(timeout=20) == 7
 
 
 @test
@@ -156,30 +161,297 @@ def retries_and_times():
         assert states()["pending"] == 1 and app.app.control.purge() == 1
 
 
+@test
+def priorities():
+    for number in (0, 9, 5, None, 7, 2):
+        app.note.apply_async([number], priority=number)
+    with Worker("-c", "1", TQ_PREFETCH="1"):
+        until(lambda: len(lines()) == 6)
+    assert lines() == ["9", "7", "5", "2", "0", "None"], lines()
+
+
+@test
+def late_acknowledgement_and_kill():
+    worker = Worker("-c", "1", TQ_CLAIM_FOR="3").__enter__()
+    app.late.delay("a", 600)
+    until(lambda: lines() == ["begin a"])
+    time.sleep(5)  # longer than a claim: it is kept
+    assert lines() == ["begin a"] and states() == {"running": 1}
+    worker.kill()
+    with Worker("-c", "1", TQ_CLAIM_FOR="3"):
+        until(lambda: lines() == ["begin a", "begin a"])
+        time.sleep(4)
+        assert lines() == ["begin a", "begin a"], "it was delivered more than once more"
+        app.app.control.revoke([inspect().active()["w@test"][0]["id"]], terminate=True, signal="SIGKILL")
+        until(lambda: states() == {"completed": 1} or states() == {"failed": 1})
+
+
+@test
+def early_acknowledgement_and_kill():
+    worker = Worker("-c", "1", TQ_CLAIM_FOR="3").__enter__()
+    app.slow.delay("a", 600)
+    until(lambda: lines() == ["begin a"] and states() == {"completed": 1})
+    worker.kill()
+    with Worker("-c", "1", TQ_CLAIM_FOR="3"):
+        app.note.delay("b")
+        until(lambda: len(lines()) == 2)
+        time.sleep(4)
+    assert lines() == ["begin a", "b"]
+
+
+@test
+def remote_control():
+    with Worker("-c", "1", name="one"), Worker("-c", "1", name="two"):
+        assert set(inspect().ping()) == {"one@test", "two@test"}
+        app.app.control.revoke("9d8aa7d5-2a8a-4ec5-93bd-ba0aee7a5d26")
+        app.note.apply_async(["never"], task_id="9d8aa7d5-2a8a-4ec5-93bd-ba0aee7a5d26", countdown=1)
+        app.slow.delay("a", 600)
+        until(lambda: lines() == ["begin a"])
+        active = {node: tasks for node, tasks in inspect().active().items() if tasks}
+        (task,) = [task for tasks in active.values() for task in tasks]
+        assert task["name"] == "app.slow" and task["args"] == ["a", 600]
+        begin = time.monotonic()
+        app.app.control.revoke(task["id"], terminate=True)
+        until(lambda: not any(inspect().active().values()))
+        assert time.monotonic() - begin < 10
+        until(lambda: states() == {"completed": 2})
+        assert lines() == ["begin a"]
+        assert app.app.control.rate_limit("app.note", "10/m", reply=True)
+        assert set(inspect().active_queues()) == {"one@test", "two@test"}
+    assert not sql(
+        "SELECT FROM tq.task_details WHERE task_queue_id LIKE 'celery/\\_%%' AND state IN ('pending', 'running')"
+    )
+
+
+@test
+def rate_limit():
+    with Worker("-c", "2"):
+        for number in range(6):
+            app.limited.delay(number)
+        until(lambda: len(lines()) == 6)
+        times = sorted(float(line.split()[1]) for line in lines())
+        assert times[-1] - times[0] > 1.5, times
+
+
+@test
+def warm_shutdown():
+    with Worker("-c", "1") as worker:
+        for word in "abcd":
+            app.late.delay(word, 2)
+        until(lambda: lines() == ["begin a"])
+        until(lambda: states() == {"running": 4})
+        worker.stop()
+        assert lines() == ["begin a", "end a"] and states() == {"completed": 1, "pending": 3}
+        assert sql("SELECT DISTINCT retries_left, (SELECT count(*) FROM jsonb_array_elements(tq.status(task_id) -> 'runs'))"
+                   " FROM (SELECT task_id, (tq.status(task_id) ->> 'retriesLeft')::int AS retries_left FROM tq.task_details"
+                   " WHERE state = 'pending') AS t") == [(5, 1)]  # fmt: skip
+    with Worker("-c", "2"):
+        until(lambda: states() == {"completed": 4})
+    assert sorted(lines()) == sorted(f"{moment} {word}" for word in "abcd" for moment in ("begin", "end"))
+
+
+@test
+def cold_shutdown():
+    with Worker("-c", "1") as worker:
+        app.late.delay("a", 600)
+        app.late.delay("b", 600)
+        until(lambda: states() == {"running": 2} and lines() == ["begin a"])
+        worker.stop(signal.SIGQUIT)
+        until(lambda: states() == {"pending": 2}, 10)
+
+
+@test
+def server_restarts():
+    with Worker("-c", "1", TQ_CLAIM_FOR="20"):
+        app.late.delay("a", 6)
+        app.note.apply_async(["b"], countdown=1)
+        until(lambda: lines() == ["begin a"])
+        subprocess.run(["pg_ctl", "-D", "data", "-m", "fast", "-w", "restart", "-l", "server.log"], check=True,
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+        until(lambda: "end a" in lines() and "b" in lines(), 60)
+        until(lambda: states() == {"completed": 2}, 40)
+        app.note.delay("c")
+        until(lambda: "c" in lines())
+        until(lambda: pong() == {"w@test"})
+    assert sorted(lines()) == ["b", "begin a", "c", "end a"], lines()
+
+
+@test
+def sessions_are_ended():
+    with Worker("-c", "1"):
+        for word in "abc":
+            sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kombu'")
+            send(word)
+            until(lambda: word in lines(), 60)
+        until(lambda: pong() == {"w@test"})
+
+
+@test
+def two_workers_share():
+    with Worker("-c", "1", name="one", TQ_PREFETCH="1"), Worker("-c", "1", name="two", TQ_PREFETCH="1"):
+        for number in range(300):
+            app.note.delay(number)
+        until(lambda: len(lines()) >= 300 and states() == {"completed": 300})
+        totals = [node["total"]["app.note"] for node in inspect().stats().values()]
+    assert sorted(map(int, lines())) == list(range(300)) and min(totals) > 10, totals
+
+
+@test
+def purge_and_size():
+    for number in range(30):
+        app.note.apply_async([number], countdown=3600 if number % 3 == 0 else None)
+    with app.app.connection() as connection:
+        assert connection.default_channel.queue_declare("celery", passive=True).message_count == 20
+    assert app.app.control.purge() == 30 and states() == {"exception": 30}
+
+
+@test
+def hostile_messages():
+    before = [{}, [], 7, {"properties": 1, "headers": {}}, {"properties": {"delivery_info": []}, "headers": {}},
+              {"properties": {"delivery_info": {}}, "headers": {"task": ["x"]}, "body": "x"},
+              {"properties": {"delivery_info": {}, "body_encoding": "base64"}, "headers": {}, "body": "\u00e4"},
+              {"properties": {"delivery_info": {}, "body_encoding": "rot13"}, "headers": {}, "body": "x"}]  # fmt: skip
+    for payload in before:
+        sql("SELECT tq.enqueue('celery/celery', %s)", json.dumps(payload))
+    with app.app.connection() as connection:
+        producer = connection.Producer()
+        for body, headers in (("{", {"task": "app.note", "id": "x"}), ("[1]", {"task": "app.note", "id": "x"}),
+                              ("[[], {}, {}]", {"task": "app.nothing", "id": "x"}), ("not json", {}),
+                              ("[[1, 2, 3], {}, {}]", {"task": "app.note", "id": "x", "eta": "yesterday"})):  # fmt: skip
+            producer.publish(body, routing_key="celery", content_type="application/json", content_encoding="utf-8",
+                             headers=headers)  # fmt: skip
+        producer.publish(b"\x80\0", routing_key="celery", content_type="application/x-python-serialize",
+                         content_encoding="binary", headers={"task": "app.note", "id": "x"})  # fmt: skip
+    big = "x" * 4_000_000
+    with Worker("-c", "1", TQ_CLAIM_FOR="3") as worker:
+        app.note.delay("\0 NUL \ud800 \u20ac")
+        assert len(app.note.delay(big).get(timeout=20)) == len(big)
+        until(lambda: len(lines()) == 2 and set(states()) <= {"completed", "exception", "failed"})
+        assert worker.process.poll() is None
+    assert states()["exception"] == len(before), states()
+    try:
+        app.note.delay(big * 5)
+    except psycopg.DatabaseError as error:
+        assert error.sqlstate == "TQ400"
+    else:
+        raise AssertionError("a message above tq.max_payload was accepted")
+
+
+@test
+def a_transaction_of_the_caller():
+    import psycopg2
+
+    with psycopg.connect() as db, tq.kombu.within(db):
+        app.note.delay("never")
+        chain(app.add.s(1, 1), app.note.s()).delay()
+        db.rollback()
+    with psycopg2.connect("") as db, tq.kombu.within(db):
+        app.note.delay("a")
+        assert sql("SELECT count(*) FROM tq.task_details") == [(0,)]
+    with psycopg.connect() as db, tq.kombu.within(db):
+        chain(app.add.s(1, 1), app.note.s()).delay()
+    app.note.delay("c")
+    with Worker("-c", "1"):
+        until(lambda: sorted(lines()) == ["2", "a", "c"])
+
+
+@test
+def broadcasts_reach_all():
+    with Worker("-c", "1", name="one"), Worker("-c", "1", name="two"):
+        app.note.apply_async(["hello"], queue="news")
+        until(lambda: lines() == ["hello", "hello"])
+
+
+@test
+def events():
+    seen = set()
+    with Worker("-c", "1", "-E"), app.app.connection() as connection:
+
+        def handler(event):
+            app.add.delay(1, 1) if not seen else None
+            seen.add(event["type"])
+            receiver.should_stop = seen >= {"task-received", "task-succeeded", "worker-heartbeat"}
+
+        receiver = app.app.events.Receiver(connection, handlers={"*": handler})
+        receiver.capture(limit=None, timeout=20)
+    assert receiver.should_stop, seen
+
+
+@test
+def no_polls():
+    with Worker("-c", "1", "--without-heartbeat", TQ_CLAIM_FOR="60"):
+        begin = time.monotonic()
+        idle = "SELECT min(now() - state_change) FROM pg_stat_activity WHERE application_name = 'kombu'"
+        until(lambda: sql(idle)[0][0].total_seconds() > 4, 15, 0.5)
+        sessions = sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kombu'")[0][0]
+        begin = time.time()
+        app.note.delay("x")
+        until(lambda: lines() == ["x"], 5, 0.005)
+        assert time.time() - begin < 1
+        return f"{sessions} sessions, first task after {(time.time() - begin) * 1000:.0f} ms"
+
+
+@test
+def other_pools():
+    for pool in ("solo", "threads"):
+        with Worker("-P", pool, "-c", "2", name=pool, TQ_CLAIM_FOR="3"):
+            app.late.delay(pool, 5)
+            until(lambda: f"end {pool}" in lines())
+            until(lambda: set(states()) == {"completed"})
+    assert lines() == ["begin solo", "end solo", "begin threads", "end threads"]
+
+
+@test
+def rights():
+    sql("CREATE ROLE worker LOGIN")
+    sql("CREATE ROLE web LOGIN")
+    for access in ("produce", "work", "read"):
+        sql(f"SELECT tq.grant_queue('worker', 'celery/*', '{access}')")
+    sql("SELECT tq.grant_queue('web', 'celery/*', 'produce')")
+    with kombu.Connection("tq://web@/postgres") as web, Worker("-c", "1", PGUSER="worker", TQ_BACKEND="disabled://"):
+        app.note.apply_async(["x"], connection=web)
+        until(lambda: lines() == ["x"] and states() == {"completed": 1})
+        try:
+            app.app.control.ping(connection=web, timeout=1)
+        except psycopg.DatabaseError as error:
+            assert error.sqlstate == "TQ403"
+        else:
+            raise AssertionError("a role that may only produce has remote control")
+    sql(
+        "SELECT tq.revoke_queue(r::regrole, 'celery/*', a) FROM unnest(ARRAY['worker', 'web']) AS r, unnest(ARRAY['produce', 'work', 'read']) AS a"
+    )
+    sql("DROP ROLE worker, web")
+
+
+def send(word):
+    """As an application does that has lost its connection: it tries again."""
+    for attempt in range(5):
+        with contextlib.suppress(kombu.exceptions.OperationalError):
+            return app.note.delay(word)
+    raise AssertionError("could not be sent")
+
+
 def main():
     chosen = sys.argv[1:]
     failed = 0
     for number, function in enumerate((t for t in tests if not chosen or t.__name__ in chosen), 1):
         begin, name = time.monotonic(), function.__name__.replace("_", " ")
+        sql("DELETE FROM celery_taskmeta") if sql("SELECT to_regclass('celery_taskmeta')")[0][0] else None
+        sql("SELECT tq.delete_task(task_id::tq.slugid) FROM tq.task_details WHERE task_queue_id LIKE 'celery/%%'")
         try:
             note = function()
             print(
-                f"ok {number} - {name}"
-                + (f" # {note}" if note else f" ({time.monotonic() - begin:.1f} s)"),
+                f"ok {number} - {name}" + (f" # {note}" if note else f" ({time.monotonic() - begin:.1f} s)"),
                 flush=True,
             )
         except Exception:
             failed += 1
             print(f"not ok {number} - {name}", flush=True)
-            print(
-                "".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), flush=True
-            )
+            print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), flush=True)
             for log in sorted(os.listdir(WORK)):
                 if log.startswith("worker-"):
                     with open(os.path.join(WORK, log), errors="replace") as file:
-                        print(
-                            "".join(f"# {log}: {line}\n" for line in file.read().splitlines()[-40:])
-                        )
+                        print("".join(f"# {log}: {line}\n" for line in file.read().splitlines()[-40:]))
         for log in os.listdir(WORK):
             if log.startswith("worker-") or log == "log":
                 os.unlink(os.path.join(WORK, log))

@@ -25,8 +25,10 @@ from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, 
 from urllib.parse import quote
 
 import psycopg
+from amqp.protocol import queue_declare_ok_t  # type: ignore[import]
 from kombu.transport import base, virtual  # type: ignore[import]
 from kombu.utils.json import dumps  # type: ignore[import]
+from kombu.utils.uuid import uuid  # type: ignore[import]
 
 from . import names
 from .claims import Claims, Run
@@ -48,8 +50,12 @@ BIND = """SELECT tq.enqueue(%(queue)s, %(payload)s::jsonb, task_id => %(task)s, 
 CLAIM_BINDING = "SELECT run_id FROM tq.claim_task(%s, 0, 'kombu', %s, claim_for => %s)"
 
 #: What is kept of a message that was broadcast, and of a binding.
-BRIEFLY = {"retainCompleted": "1 min", "retainFailed": "1 min"}
+BRIEFLY: Dict[str, Any] = {"retainCompleted": "1 min", "retainFailed": "1 min"}
 TRANSIENT_TTL = 60.0
+#: Headers that Celery has for people to read.
+SHOWN = ("argsrepr", "kwargsrepr")
+#: What Celery raises of a message that is none of its own; its worker would end, and be given it again.
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 BATCH = 32
 
 _within: "contextvars.ContextVar[Any]" = contextvars.ContextVar("tq.kombu.within", default=None)
@@ -132,7 +138,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         policy: Dict[str, Any] = {}
         if properties.get("expiration") is not None:
             policy["pendingTimeout"] = float(properties["expiration"]) / 1000
-        values = {
+        values: Dict[str, Any] = {
             "queue": names.queue_id(self.prefix, queue),
             "name": str(headers.get("task") or queue)[:255],
             "priority": names.priority(properties.get("priority"), self.priorities),
@@ -145,7 +151,8 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             properties = {**properties, "binding": queue.task}
             policy = {"pendingTimeout": queue.ttl, **policy, **BRIEFLY}
             values.update(queue=queue.queue_id, retries=0)
-        payload = dumps({**message, "properties": properties})
+        shown = {key: readable(headers[key]) for key in SHOWN if headers.get(key)}
+        payload = dumps({**message, "properties": properties, "headers": {**headers, **shown}})
         values.update(payload=payload, policy=dumps(policy) if policy else None)
         with contextlib.closing((db or self.connection.db).cursor()) as cursor:
             cursor.execute(PUBLISH, values)
@@ -158,21 +165,21 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         """The queues of a message: those that this process has bound, and bindings of others."""
         local = self.connection.bindings
         found = [q for q in super()._lookup(exchange, key, default) if q and q not in local]
-        kind = self.typeof(exchange)
-        if not exchange or (found and kind.type == "direct"):
+        if not exchange or (found and self.typeof(exchange).type == "direct"):
             return found
-        places: "Dict[Tuple[str, Any, str], None]" = dict.fromkeys(self._places(exchange))
-        return found + list(kind.lookup(places, exchange, key, None))
+        return found + list(dict.fromkeys(self._places(exchange, key)))
 
-    def _places(self, exchange: str) -> "Iterator[Tuple[str, Any, str]]":
-        """The rows of the exchange's table that are in the database."""
+    def _places(self, exchange: str, key: str) -> "Iterator[Place]":
+        """The bindings in the database that a routing key matches."""
         queue_id, page = names.exchange_id(self.prefix, exchange), None
         while rows := self.connection.db.execute(BINDINGS, (queue_id, page)).fetchall():
-            for task, payload, page in rows:
-                place = Place(payload["queue"])
-                place.task, place.ttl = task, payload["ttl"]
-                place.queue_id = names.place_id(self.prefix, exchange, payload["place"])
-                yield payload["key"], payload["pattern"], place
+            for task, binding, page in rows:
+                place = Place(binding["queue"])
+                place.task, place.ttl = task, binding["ttl"]
+                place.queue_id = names.place_id(self.prefix, exchange, binding["place"])
+                row = (binding["key"], binding["pattern"], place)
+                if self.exchange_types[binding["type"]].lookup([row], exchange, key, None):
+                    yield place
 
     # ---- queues ----
 
@@ -183,9 +190,9 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         self, queue: Optional[str] = None, passive: bool = False, **kwargs: Any
     ) -> Any:
         """A queue needs no declaration; how much is in it is counted only for those who ask."""
-        declared = super().queue_declare(queue, passive=False, **kwargs)
-        size = self._size(str(declared.queue)) if passive else 0
-        return declared._replace(message_count=size)
+        queue = queue or f"amq.gen-{uuid()}"
+        self._new_queue(queue, **kwargs)
+        return queue_declare_ok_t(queue, self._size(queue) if passive else 0, 0)
 
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
         if kwargs.get("auto_delete") or kwargs.get("exclusive") or not kwargs.get("durable", True):
@@ -197,7 +204,13 @@ class Channel(virtual.Channel):  # type: ignore[misc]
     def _queue_bind(self, exchange: str, key: str, pattern: Any, queue: str) -> None:
         bindings = self.connection.bindings.get(queue)
         if bindings is not None:
-            bindings.append(self.connection.bind(self.prefix, exchange, key, pattern, queue))
+            row = {
+                "queue": queue,
+                "key": key,
+                "pattern": pattern,
+                "type": self.typeof(exchange).type,
+            }
+            bindings.append(self.connection.bind(self.prefix, exchange, row))
             self.connection.wake()
 
     def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
@@ -277,9 +290,17 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         delivered = 0
         while self.ready and not self.closed:
             queue, payload = self.ready.popleft()
+            tag = payload["properties"]["delivery_tag"]
             if queue in self.unacknowledged:
-                self.claims.report(payload["properties"]["delivery_tag"])
-            self.connection._deliver(payload, queue)
+                self.claims.report(tag)
+            try:
+                self.connection._deliver(payload, queue)
+            except UNREADABLE as error:
+                if "task" not in payload["headers"]:
+                    raise
+                logger.exception("A message in queue %s cannot be received", queue)
+                self.qos._quick_ack(tag)
+                self.claims.report(tag, "malformed-payload", {"message": str(error)[:1000]})
             delivered += 1
         return delivered
 
@@ -347,7 +368,6 @@ class Transport(virtual.Transport):  # type: ignore[misc]
     driver_name = "tq"
     connection_errors = base.Transport.connection_errors + (
         psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)  # fmt: skip
-    channel_errors = base.Transport.channel_errors + (psycopg.DatabaseError,)
     implements = virtual.Transport.implements.extend(
         asynchronous=True, exchange_type=frozenset(["direct", "topic", "fanout"])
     )
@@ -361,11 +381,15 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         self.open()
 
     def open(self) -> None:
-        self.pid, self.broken = os.getpid(), False
+        options = self.client.transport_options
+        self.pid, self.broken, self.conninfo = os.getpid(), False, conninfo(self.client)
+        self.options: Dict[str, Any] = {
+            "connect_timeout": int(self.client.connect_timeout or 5),
+            "application_name": "kombu",
+            **options.get("connect", {}),
+        }
         self._db: "Optional[psycopg.Connection[Any]]" = None
-        self.claims = Claims(
-            self.connect, float(self.client.transport_options.get("claim_for", 120))
-        )
+        self.claims = Claims(self.connect, float(options.get("claim_for", 120)))
         self.waiter = Waiter(self.connect)
         self.pipe: Optional[Tuple[socket.socket, socket.socket]] = None
         self.awake = False
@@ -375,25 +399,11 @@ class Transport(virtual.Transport):  # type: ignore[misc]
 
     # ---- sessions ----
 
-    def conninfo(self) -> str:
-        """The URL as libpq reads it: several hosts, parameters, and what is left to PGHOST."""
-        client = self.client
-        if "://" in (client.hostname or ""):
-            return f"postgresql:{str(client.hostname).split(':', 1)[1]}"
-        login = quote(client.userid or "", "") + (
-            ":" + quote(client.password, "") if client.password else ""
-        )
-        port = f":{client.port}" if client.port else ""
-        database = (client.virtual_host or "").lstrip("/")
-        return (
-            f"postgresql://{login + '@' if login else ''}{client.hostname or ''}{port}/{database}"
-        )
-
     def connect(self) -> "psycopg.Connection[Any]":
-        timeout = int(self.client.connect_timeout or 5)
-        options: Dict[str, Any] = {"connect_timeout": timeout, "application_name": "kombu"}
-        options.update(self.client.transport_options.get("connect", {}))
-        return psycopg.connect(self.conninfo(), autocommit=True, **options)
+        db: "psycopg.Connection[Any]" = psycopg.connect(
+            self.conninfo, autocommit=True, **self.options
+        )
+        return db
 
     @property
     def db(self) -> "psycopg.Connection[Any]":
@@ -408,14 +418,16 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         return self._db
 
     def establish_connection(self) -> "Transport":
-        if self.broken or not self.claims.keeping:
+        if self.broken or not self.claims.keeping or not self.verify_connection(self):
+            self.close_connection(self)
             self.open()
         self.db.execute("SELECT")
         established: Transport = super().establish_connection()
         return established
 
     def verify_connection(self, connection: Any) -> bool:
-        return self._db is None or not self._db.closed
+        lost = self.broken or self.claims.lost.is_set()
+        return not lost and (self._db is None or not self._db.closed)
 
     def close_connection(self, connection: Any) -> None:
         """Acknowledges and puts back what is to be; after an error, keeps what may still end."""
@@ -436,15 +448,15 @@ class Transport(virtual.Transport):  # type: ignore[misc]
 
     # ---- bindings ----
 
-    def bind(self, prefix: str, exchange: str, key: str, pattern: Any, queue: str) -> Binding:
+    def bind(self, prefix: str, exchange: str, row: Dict[str, Any]) -> Binding:
         """A binding is a task that is claimed; its place is the first that no other has."""
         queue_id = names.exchange_id(prefix, exchange)
-        used = {row[1]["place"] for row in self.db.execute(BINDINGS, (queue_id, None))}
-        payload = {"queue": queue, "key": key, "pattern": pattern, "ttl": self.ttl[queue]}
+        used = {held["place"] for _, held, _ in self.db.execute(BINDINGS, (queue_id, None))}
+        payload: Dict[str, Any] = {**row, "ttl": self.ttl[row["queue"]]}
         for place in (n for n in count() if n not in used):
             policy = dumps({"uniqueKey": str(place), **BRIEFLY})
-            values = {"queue": queue_id, "payload": dumps({**payload, "place": place}),
-                      "name": queue[:255], "policy": policy}  # fmt: skip
+            values: Dict[str, Any] = {"queue": queue_id, "payload": dumps({**payload, "place": place}),
+                      "name": row["queue"][:255], "policy": policy}  # fmt: skip
             with self.db.transaction():
                 task = self.db.execute("SELECT tq.slugid()").fetchone()[0]  # type: ignore[index]
                 if self.db.execute(BIND, {**values, "task": task}).fetchone()[0] != task:  # type: ignore[index]
@@ -546,3 +558,19 @@ def eta(headers: Dict[str, Any]) -> Optional[datetime]:
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return due if due.tzinfo is not None else due.replace(tzinfo=timezone.utc)
+
+
+def readable(text: Any) -> str:
+    """The text without what jsonb does not take: NUL, and half of a character."""
+    return str(text).encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def conninfo(client: Any) -> str:
+    """The URL as libpq reads it: several hosts, parameters, and what is left to PGHOST."""
+    if "://" in (client.hostname or ""):
+        return f"postgresql:{str(client.hostname).split(':', 1)[1]}"
+    password = ":" + quote(client.password, "") if client.password else ""
+    login = f"{quote(client.userid, '')}{password}@" if client.userid else ""
+    port = f":{client.port}" if client.port else ""
+    database = (client.virtual_host or "").lstrip("/")
+    return f"postgresql://{login}{client.hostname or ''}{port}/{database}"

@@ -74,6 +74,8 @@ class Waiter:
         while (result := self.db.pgconn.get_result()) is not None:
             if result.status == ExecStatus.FATAL_ERROR:
                 error = psycopg.errors.error_from_result(result)
+        if error is not None and error.sqlstate is None:
+            raise psycopg.OperationalError(str(error))
         if error is not None:
             raise error
 
