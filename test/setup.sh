@@ -359,7 +359,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium prometheus patroni plproxy " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium prometheus patroni plproxy debootstrap " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
