@@ -441,7 +441,7 @@ take_line(Process *process, Stream stream, char *line, size_t length)
 	if (stream == STREAM_CONTROL && job != NULL)
 		job_line(job, line);
 	else if (stream == STREAM_OUT && options.serve)
-		serve_answer(process, line);
+		serve_answer(process, strlen(line) == length ? line : "a NUL");
 	else if (stream != STREAM_CONTROL)
 		log_output(stream == STREAM_OUT ? STDOUT_FILENO : STDERR_FILENO, job,
 				   line, length);
@@ -458,6 +458,8 @@ end_line(Process *process, Stream stream)
 		buffer_add(&line, "", 0);
 	if (!process->skipping[stream])
 		take_line(process, stream, line.data, line.length);
+	else if (stream == STREAM_OUT && options.serve)
+		serve_answer(process, "a line that is too long");
 	process->skipping[stream] = false;
 	buffer_free(&line);
 }

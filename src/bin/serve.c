@@ -4,7 +4,8 @@
  *
  * {"completed": RESULT}, {"failed": ERROR}, {"exception": "REASON"} and
  * {"defer": "INTERVAL"} end a run, {"progress": {"done": 1, "total": 2}} does not.
- * The database decides what the values mean.
+ * The database decides what the values mean.  A command that answers anything else
+ * is started again: what it says next may still be about that run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,12 @@
 #define PAUSE_LAST 10000
 #define PROBATION 1000 /* of a command that has ended twice in vain */
 #define ANSWER_MALFORMED "the answer of the command is malformed"
+
+/* What {"exception": REASON} may say. */
+static const char *const reasons[] = {"worker-shutdown", "intermittent-task",
+									  "malformed-payload",
+									  "resource-unavailable",
+									  "internal-error"};
 
 /* Writes the line of a run to a command. */
 void
@@ -52,6 +59,24 @@ plain_text(const char *value)
 	return format_text("%.*s", (int) length - 2, value + 1);
 }
 
+/* Ends a run as an exception, with one of the reasons that there are for that. */
+static void
+take_exception(Job *job, const char *reason)
+{
+	Buffer error = {0};
+
+	buffer_put(&error, "\"%s\" is no reason of an exception; those are",
+			   reason);
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+	{
+		if (strcmp(reasons[i], reason) == 0)
+			job_end(job, reason, NULL);
+		buffer_put(&error, "%s %s", i == 0 ? "" : ",", reasons[i]);
+	}
+	job_end(job, "failed", error.data); /* if it has not ended yet */
+	buffer_free(&error);
+}
+
 /* Takes a member of an answer; returns whether it ends the run, -1: it cannot. */
 static int
 take_member(Job *job, const char *key, char *value)
@@ -72,7 +97,7 @@ take_member(Job *job, const char *key, char *value)
 		job_end(job, "failed", NULL);
 	}
 	else if (strcmp(key, "exception") == 0 && text != NULL)
-		job_end(job, text, NULL);
+		take_exception(job, text);
 	else if (strcmp(key, "defer") == 0 && text != NULL)
 	{
 		job->defer = copy_text(text);
@@ -91,7 +116,7 @@ take_member(Job *job, const char *key, char *value)
 
 /* A command has answered a line. */
 void
-serve_answer(Process *process, char *line)
+serve_answer(Process *process, const char *line)
 {
 	Job *job = process->job;
 	char *value = NULL;
@@ -113,6 +138,7 @@ serve_answer(Process *process, char *line)
 	{
 		log_line(LOG_WARNING, job, ANSWER_MALFORMED ": %.60s", line);
 		job_end(job, "failed", ANSWER_MALFORMED);
+		process_stop(process, now + options.kill_after);
 	}
 	process->job = NULL;
 	process->pause = 0;

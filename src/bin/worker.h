@@ -299,7 +299,7 @@ extern bool processes_are_gone(void);
 /* ---- serve.c: commands that stay ---- */
 
 extern void serve_give(Process *process, const Job *job);
-extern void serve_answer(Process *process, char *line);
+extern void serve_answer(Process *process, const char *line);
 extern void serve_ended(Process *process, int status, bool untouched);
 extern void serve_keep(Process *process);
 extern bool serve_takes(const Process *process);

@@ -118,6 +118,11 @@ while read -r line; do
 		*'"say": "two"'*) echo '{"completed": 1, "failed": 2}' ;;
 		*'"say": "exception"'*) echo '{"exception": "resource-unavailable"}' ;;
 		*'"say": "unknown"'*) echo '{"exception": "no-such-reason"}' ;;
+		*'"say": "done"'*) echo '{"exception": "completed"}' ;;
+		*'"say": "cancels"'*) echo '{"exception": "canceled"}' ;;
+		*'"say": "nul"'*) printf '{"completed": 1}\0 and more\n' ;;
+		*'"say": "long"'*) head -c 70000000 /dev/zero | tr '\0' x; echo ;;
+		*'"say": "late"'*) echo starts; sleep 0.3; echo '{"completed": "late"}' ;;
 		*'"say": "failed"'*) echo '{"failed": {"why": "so"}}' ;;
 		*'"say": "defer"'*) echo '{"defer": "1 hour"}' ;;
 		*'"say": "progress"'*) echo '{"progress": {"done": 1, "total": 2, "message": "half"}}'; echo '{"completed": null}' ;;
@@ -126,11 +131,12 @@ while read -r line; do
 done
 SH
 my %says = (die => 'failed failed', end => 'failed failed', bad => 'failed failed', two => 'failed failed', exception => 'exception resource-unavailable',
-	unknown => 'failed failed', failed => 'failed failed', defer => 'pending', progress => 'completed completed', well => 'completed completed');
+	unknown => 'failed failed', done => 'failed failed', cancels => 'failed failed', nul => 'failed failed', long => 'failed failed', late => 'failed failed', failed => 'failed failed', defer => 'pending', progress => 'completed completed', well => 'completed completed');
 my %ids = map { $_ => task('s/say', qq({"say": "$_"})) } sort keys %says;
 is(run_worker('-q', 's/say', '--serve', '-D', $say), 0, 'a command that stays says this and that');
-is(state($ids{$_}), $says{$_}, "... $_") for sort keys %says;
+is(state($ids{$_}), $says{$_}, "... $_") for sort keys %says;	# the run after late does not have its answer
 is(row("SELECT tq.status('$ids{die}') #>> '{runDetails,-1,error,message}'"), 'last words', '... its last words are the error');
+like(row("SELECT tq.status('$ids{done}') #>> '{runDetails,-1,error,message}'"), qr/"completed" is no reason of an exception; those are worker-shutdown, /, '... and what is no exception says which are');
 is(row("SELECT tq.status('$ids{failed}') #>> '{runDetails,-1,error,why}'"), 'so', '... any JSON is an error');
 is(row("SELECT tq.result('$ids{well}') ->> 'a'"), "\x{c3}\x{a4}", '... and a result');
 is(row("SELECT tq.status('$ids{progress}') #>> '{runDetails,0,progress,message}'"), 'half', '... progress is shown');
