@@ -235,6 +235,8 @@ sub cancel
 	return unless $kind{$kind}{unknown};
 	$quick = enqueue($kind, $kind{$kind}{unknown});
 	ok(wait_until($kind, "tq.status('$quick') ->> 'state' = 'failed'"), "$kind: a command that does not exist fails");
+	return if $kind ne 'bash';
+	is(rows($kind, "SELECT tq.get_artifact('$quick', 0, 'public/logs/live.log') ->> 'content' LIKE '%exit code 127%'"), 't', "$kind: and leaves its log");
 }
 
 # Tasks are done while sessions are terminated, and the server is restarted.
