@@ -104,7 +104,10 @@ static const Call calls[] = {
 	{.name = "set_queue",
 	 .title = "Change settings of queue",
 	 .sql = "SELECT tq.set_queue($1, $2::jsonb)",
-	 .arguments = {"queue", "settings"}},
+	 .arguments = {"queue", "settings"},
+	 .question =
+		 "Settings that are not named stay as they are; null takes one "
+		 "back to its default."},
 	{.name = "quarantine_worker",
 	 .title = "Quarantine worker",
 	 .sql = "SELECT tq.quarantine_worker($1, $2, $3, coalesce($4::timestamptz,"
@@ -267,7 +270,9 @@ html_advised(Page *page, const char *advice, const char *queue)
 	put_hidden(page, "call", name);
 	put_hidden(page, "back", here);
 	put_hidden(page, call->arguments[0], argument);
-	html(page, "<button>%s <span class=mono>%.8s</span></button></form>",
+	if (strcmp(call->arguments[0], "task") == 0)
+		argument[8] = '\0';
+	html(page, "<button>%s <span class=mono>%s</span></button></form>",
 		 call->title, argument);
 	free(here);
 }

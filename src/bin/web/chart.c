@@ -2,7 +2,7 @@
  * chart.c
  *	  Charts and spark lines, as SVG.
  *
- * A chart has an axis with its unit, a legend with the last numbers, and for each
+ * A time line has a bar for each run, after the line of its wait.  A chart has an axis with its unit, a legend with the last numbers, and for each
  * step a text that is shown on hover.
  */
 #include <math.h>
@@ -225,6 +225,117 @@ chart_show(Page *page, const Chart *chart, const PGresult *rows)
 		html(page, "</svg>");
 	}
 	html(page, "</figure>");
+}
+
+/* ---- time lines ---- */
+
+#define LINE_HEIGHT 22.0
+#define LINE_WIDTH 800.0
+#define LINE_LEFT 56.0
+
+/* From when to when the rows are. */
+typedef struct Span
+{
+	double begin;
+	double end;
+} Span;
+
+static Span
+span_of(const PGresult *rows)
+{
+	Span span = {row_number(rows, 0, "visible"), 0};
+
+	for (int row = 0; row < PQntuples(rows); row++)
+	{
+		span.begin = fmin(span.begin, row_number(rows, row, "visible"));
+		span.end = fmax(span.end, row_number(rows, row, "ended"));
+	}
+	if (!(span.end > span.begin))
+		span.end = span.begin + 0.001;
+	return span;
+}
+
+static double
+time_x(Span span, double at)
+{
+	return LINE_LEFT +
+		   (LINE_WIDTH - LINE_LEFT - 4) *
+			   fmin(fmax(at - span.begin, 0) / (span.end - span.begin), 1);
+}
+
+/* What is shown when the pointer is over a run. */
+static void
+put_run_text(Page *page, const PGresult *rows, int row)
+{
+	double visible = row_number(rows, row, "visible");
+	double started = row_number(rows, row, "started");
+	double ended = row_number(rows, row, "ended");
+	const char *error = row_get(rows, row, "error");
+
+	html(page, "<title>run %s: %s, waited ", row_get(rows, row, "run"),
+		 row_get(rows, row, "state"));
+	html_duration(page, (isnan(started) ? ended : started) - visible);
+	if (!isnan(started))
+	{
+		html(page, ", ran ");
+		html_duration(page, ended - started);
+	}
+	html(page, "%s%s</title>", error == NULL ? "" : "\n",
+		 error == NULL ? "" : error);
+}
+
+static void
+put_run(Page *page, const PGresult *rows, int row, Span span)
+{
+	double y = 4 + LINE_HEIGHT * row;
+	double started = row_number(rows, row, "started");
+	double begin = time_x(span, row_number(rows, row, "visible"));
+	double end = time_x(span, row_number(rows, row, "ended"));
+	double start = isnan(started) ? end : time_x(span, started);
+
+	html(page, "<g class=\"is-%s\">", row_get(rows, row, "state"));
+	put_run_text(page, rows, row);
+	html(page,
+		 "<rect class=step x=0 y=%.0f width=%.0f height=%.0f /><text x=0 "
+		 "y=%.0f>run %s</text><path class=wait d=\"M%.1f %.0fH%.1f\"/>",
+		 y, LINE_WIDTH, LINE_HEIGHT, y + 15, row_get(rows, row, "run"), begin,
+		 y + 11, start);
+	if (!isnan(started))
+		html(page,
+			 "<rect class=run x=%.1f y=%.0f width=%.1f height=14 rx=2 />",
+			 fmin(start, LINE_WIDTH - 6), y + 4, fmax(end - start, 2));
+	html(page, "</g>");
+}
+
+/* Shows runs: rows of run, state, visible, started, ended, error. */
+void
+chart_runs(Page *page, const PGresult *rows)
+{
+	int n = PQntuples(rows);
+	double bottom = 4 + LINE_HEIGHT * n;
+	Span span = span_of(rows);
+
+	html(page,
+		 "<div class=scroll tabindex=0 role=region aria-label=\"Time line of "
+		 "the runs\"><svg class=timeline viewBox=\"0 0 %.0f %.0f\" role=img "
+		 "aria-label=\"When each run waited, and ran\"%s>",
+		 LINE_WIDTH, bottom + 24,
+		 span.end - span.begin > 86400 ? " data-days" : "");
+	for (int row = 0; row < n; row++)
+		put_run(page, rows, row, span);
+	for (int i = 0; i <= 1; i++)
+	{
+		double at = i == 0 ? span.begin : span.end;
+
+		html(page, "<text x=%.0f y=%.0f class=%s data-at=%.0f>",
+			 time_x(span, at), bottom + 16, i == 0 ? "begin" : "end", at);
+		put_time(page, at, span.end - span.begin > 86400);
+		html(page, "</text>");
+	}
+	html(page, "<text x=%.0f y=%.0f class=middle>",
+		 (LINE_LEFT + LINE_WIDTH) / 2, bottom + 16);
+	html_duration(page, span.end - span.begin);
+	html(page, "</text></svg></div>");
 }
 
 /* Reads an array of the database, where what is no number is 0; returns how many there are. */

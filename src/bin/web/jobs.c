@@ -135,8 +135,8 @@ html_bulk(Page *page, const char *table, const char *filter, const char *only)
 		 table, table);
 	for (size_t i = 0; i < KINDS; i++)
 		if (only == NULL || strstr(only, kinds[i].name) != NULL)
-			html(page, "<option value=\"%s\">%s</option>", kinds[i].name,
-				 kinds[i].name);
+			html(page, "<option value=\"%s\">%s tasks</option>", kinds[i].name,
+				 kinds[i].title);
 	html(page, "</select><button name=on value=picked>Selected rows …</button>"
 			   "<button name=on value=filter>All that the filter finds "
 			   "…</button></form>");

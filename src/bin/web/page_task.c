@@ -39,8 +39,8 @@ static const Column fact_columns[] =
 	 {.name = "resolved", .title = "Resolved", .kind = COLUMN_TIME},
 	 {.name = "deadline", .title = "Deadline", .kind = COLUMN_TIME},
 	 {.name = "expires", .title = "Expires", .kind = COLUMN_TIME},
-	 {.name = "scheduler_id", .title = "Scheduler", .kind = COLUMN_TEXT},
-	 {.name = "project_id", .title = "Project", .kind = COLUMN_TEXT},
+	 {.name = "scheduler", .title = "Scheduler", .kind = COLUMN_TEXT},
+	 {.name = "project", .title = "Project", .kind = COLUMN_TEXT},
 	 {.name = "tags", .title = "Tags", .kind = COLUMN_JSON},
 	 {.name = "routes", .title = "Routes", .kind = COLUMN_TEXT},
 	 {.name = "scopes", .title = "Scopes", .kind = COLUMN_TEXT},
@@ -55,6 +55,8 @@ static const Column fact_columns[] =
 
 #define FACTS                                                                 \
 	"SELECT d.*, coalesce(d.reason_resolved, d.reason_created) AS reason,"    \
+	" nullif(d.scheduler_id, '-') AS scheduler, nullif(d.project_id, 'none')" \
+	" AS project,"                                                            \
 	" d.worker_group || '/' || d.worker_id AS worker, jsonb_pretty(d.error)"  \
 	" AS error_text, jsonb_pretty(d.result) AS result_text,"                  \
 	" jsonb_pretty(d.payload) AS payload_text FROM tq.task_details AS d"      \
@@ -213,6 +215,19 @@ put_place(Page *page, const char *advice, const char *queue)
 		}
 }
 
+/* Returns how a reason of why() is shown: some are as it should be. */
+static const char *
+kind_of_reason(const char *reason)
+{
+	static const char *const usual[] = {"claimed", "next", "behind others",
+										"delayed"};
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (strcmp(reason, usual[i]) == 0)
+			return "info";
+	return strcmp(reason, "completed") == 0 ? "good" : "warning";
+}
+
 /* What why() says: the reason, and what to do, with a button for that. */
 static void
 show_why(Page *page, const char *const *values, const char *queue)
@@ -229,8 +244,7 @@ show_why(Page *page, const char *const *values, const char *queue)
 		const char *advice = row_get(why, i, "advice");
 
 		html(page, "<div class=\"notice %s\" role=status><p>%s%s%s</p>",
-			 reason != NULL && strcmp(reason, "completed") == 0 ? "good"
-																: "warning",
+			 kind_of_reason(reason == NULL ? "" : reason),
 			 reason == NULL ? "" : reason, detail == NULL ? "" : ": ",
 			 detail == NULL ? "" : detail);
 		if (advice != NULL)
@@ -292,6 +306,25 @@ show_json(Page *page, const char *title, const char *text)
 	html_json(page, text);
 }
 
+/* When its last runs waited, and ran. */
+static void
+show_time_line(Page *page, const char *const *values)
+{
+	PGresult *rows = database_query(
+		page,
+		"SELECT * FROM (SELECT run_id AS run, state, extract(epoch FROM"
+		" greatest(scheduled, visible_at)) AS visible, extract(epoch FROM"
+		" started) AS started, extract(epoch FROM coalesce(resolved,"
+		" greatest(now(), visible_at))) AS ended, left(coalesce(error ->>"
+		" 'message', error #>> '{}'), 300) AS error FROM tq.run_overview WHERE"
+		" task_id = $1 ORDER BY run_id DESC LIMIT 20) AS r ORDER BY run",
+		1, values);
+
+	if (rows != NULL && PQntuples(rows) > 0)
+		chart_runs(page, rows);
+	PQclear(rows);
+}
+
 /* The end of the log of the latest run, if it has one. */
 static void
 show_log(Page *page, const char *const *values)
@@ -324,7 +357,11 @@ show_task(Page *page, const char *const *values, const PGresult *row)
 	show_json(page, "Result", row_get(row, 0, "result_text"));
 	region_end(page);
 	show_json(page, "Payload", row_get(row, 0, "payload_text"));
-	table_part(page, "all-runs", "Runs", &run_table, 1, values);
+	html(page, "<h2>Runs</h2>");
+	region_begin(page, "all-runs");
+	show_time_line(page, values);
+	table_show(page, &run_table, 1, values);
+	region_end(page);
 	region_begin(page, "log");
 	show_log(page, values);
 	region_end(page);

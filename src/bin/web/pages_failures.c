@@ -32,10 +32,8 @@ static const Column failure_columns[] =
 	 {.name = "find",
 	  .title = "Tasks like it",
 	  .kind = COLUMN_TEXT,
-	  .link = "/tasks?queue={queue}&state={state}&error={search}"},
-	 {.name = "search", .kind = COLUMN_NONE},
-	 {.name = "queue", .kind = COLUMN_NONE},
-	 {.name = "state", .kind = COLUMN_NONE},
+	  .link = "/tasks?filter={filter}"},
+	 {.name = "filter", .kind = COLUMN_NONE},
 	 {.name = "page", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
@@ -60,6 +58,16 @@ put_more(Page *page, const PGresult *rows)
 	free(url);
 }
 
+/* A dry run of the tasks of a row, as its filter finds them. */
+static void
+failure_buttons(Page *page, const PGresult *rows, int row)
+{
+	const char *filter = row_get(rows, row, "filter");
+
+	if (filter != NULL)
+		html_bulk_button(page, "Rerun …", "rerun", filter);
+}
+
 /* Of a shape the longest part without a placeholder is looked for. */
 static const Table failure_table = {
 	.id = "failures",
@@ -69,18 +77,23 @@ static const Table failure_table = {
 		" ''), CASE WHEN f.reason IS NULL THEN '(others)' ELSE '(no error)'"
 		" END) END AS error, f.reason, f.tasks, f.first_failed,"
 		" f.last_failed, array_to_string(f.task_queue_ids, ', ') AS queues,"
-		" f.task_id, CASE WHEN cardinality(f.task_queue_ids) = 1 THEN 'find'"
-		" END AS find, coalesce((SELECT btrim(p) FROM"
+		" f.task_id, CASE WHEN f.reason IS NOT NULL THEN 'find' END AS find,"
+		" CASE WHEN f.reason IS NOT NULL THEN jsonb_strip_nulls("
+		"jsonb_build_object('queue', f.task_queue_ids, 'state', CASE WHEN"
+		" f.reason = 'failed' THEN 'failed' ELSE 'exception' END, 'reason',"
+		" f.reason, 'error', nullif((SELECT btrim(p) FROM"
 		" regexp_split_to_table(f.error, '<[a-z]+>|[.]{3}') AS p ORDER BY"
-		" length(p) DESC LIMIT 1), '') AS search, f.task_queue_ids[1] AS queue, CASE WHEN f.reason ="
-		" 'failed' THEN 'failed' ELSE 'exception' END AS state, f.page"
+		" length(p) DESC LIMIT 1), '')))::text END AS filter, f.page"
 		" FROM tq.failure_groups(jsonb_strip_nulls(jsonb_build_object("
 		"'queue', nullif($1, ''))), nullif($2, ''), budget => '100 ms') AS f"
 		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
 		" now() - $3::interval",
 	.columns = failure_columns,
 	.fixed = true,
+	.buttons = failure_buttons,
 	.empty = "Nothing has failed",
+	.empty_hint = "Tasks that failed, or ended as exception, are grouped here "
+				  "by the shape of their error.",
 	.foot = put_more,
 };
 
@@ -196,7 +209,9 @@ put_letter_actions(Page *page, const char *const *values)
 		json_put_text(&filter, values[1]);
 	}
 	buffer_put(&filter, "}");
+	html(page, "<div class=bar>");
 	html_bulk(page, "letters", filter.data, "redrive discard");
+	html(page, "</div>");
 	buffer_free(&filter);
 }
 

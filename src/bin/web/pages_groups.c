@@ -170,11 +170,9 @@ static const Table member_table = {
 	.empty = "It has no task that you may see",
 };
 
-/* Shows how far the group is; returns how many tasks it has. */
-static double
-show_progress(Page *page, const char *const *values)
+static PGresult *
+read_progress(Page *page, const char *const *values)
 {
-	double tasks;
 	char *sql = table_select(
 		"SELECT p.*, 100 * p.done AS percent, array_to_string(p.blocked_by,"
 		" ', ') AS blocked_text FROM tq.group_progress($1) AS p",
@@ -182,22 +180,19 @@ show_progress(Page *page, const char *const *values)
 	PGresult *row = database_query(page, sql, 1, values);
 
 	free(sql);
-	if (row == NULL)
-	{
-		if (strcmp(page->state, "TQ404") == 0)
-			page->status = MHD_HTTP_NOT_FOUND;
-		html_error(page);
-		return 0;
-	}
+	return row;
+}
+
+/* How far the group is. */
+static void
+show_progress(Page *page, const PGresult *row)
+{
 	if (row_get(row, 0, "blocked_text") != NULL)
 		html_notice(page, "warning", "It is blocked by %s.",
 					row_get(row, 0, "blocked_text"));
 	html(page, "<div class=totals>");
 	table_facts(page, progress_columns, row, 0);
 	html(page, "</div>");
-	tasks = row_number(row, 0, "tasks");
-	PQclear(row);
-	return tasks;
 }
 
 /* How large the graph is drawn; the names are classes, too. */
@@ -349,14 +344,22 @@ static void
 show_group(Page *page, const char *id)
 {
 	const char *values[] = {id};
+	PGresult *row = read_progress(page, values);
 	double tasks;
 
-	region_begin(page, "progress");
-	tasks = show_progress(page, values);
-	region_end(page);
-	if (page->status == MHD_HTTP_NOT_FOUND)
+	if (row == NULL)
+	{
+		if (strcmp(page->state, "TQ404") == 0)
+			page->status = MHD_HTTP_NOT_FOUND;
+		html_error(page);
 		return;
+	}
+	tasks = row_number(row, 0, "tasks");
 	put_group_buttons(page, id);
+	region_begin(page, "progress");
+	show_progress(page, row);
+	region_end(page);
+	PQclear(row);
 	show_graph(page, id, tasks);
 	show_gantt(page, id);
 	show_path(page, values, tasks);

@@ -485,6 +485,7 @@ show_buttons(Page *page, const char *name, const PGresult *row)
 					 "[\"failed\", \"exception\"]");
 	show_bulk_button(page, "Cancel pending tasks …", "cancel", name,
 					 "[\"unscheduled\", \"pending\"]");
+	html_action(page, "Change settings …", "set_queue", "queue", name, NULL);
 	html(page, "</div>");
 }
 

@@ -195,9 +195,6 @@ page_tasks(Page *page)
 
 	page_title(page, "Tasks");
 	put_fields(page);
-	if (action_is_possible())
-		html(page,
-			 "<p class=buttons><a class=button href=/create>New task</a></p>");
 	put_text(page, filter);
 	if (filter == NULL)
 	{
@@ -206,7 +203,11 @@ page_tasks(Page *page)
 	}
 	values[0] = filter;
 	values[1] = after != NULL && *after == '\0' ? NULL : after;
+	html(page, "<div class=bar>");
 	html_bulk(page, "tasks", filter, NULL);
+	if (action_is_possible())
+		html(page, "<a class=button href=/create>New task</a>");
+	html(page, "</div>");
 	table_show(page, &task_table, 2, values);
 	free(filter);
 }

@@ -326,7 +326,7 @@ put_row(Page *page, const View *view, const PGresult *rows, int row)
 	if (view->table->pick)
 		html(
 			page,
-			"<td><input type=checkbox form=\"%s-form\" name=pick value=\"%s\" "
+			"<td class=pick><input type=checkbox form=\"%s-form\" name=pick value=\"%s\" "
 			"aria-label=\"Select %s\"></td>",
 			view->table->id, row_get(rows, row, view->table->columns[0].name),
 			row_get(rows, row, view->table->columns[0].name));
@@ -377,7 +377,8 @@ put_rows(Page *page, const View *view, const PGresult *rows, int n)
 		 "id=\"%s\"><caption class=away>%s</caption><thead><tr>",
 		 view->table->caption, view->table->id, view->table->caption);
 	if (view->table->pick)
-		html(page, "<th scope=col><span class=away>Select</span></th>");
+		html(page,
+			 "<th scope=col class=pick><span class=away>Select</span></th>");
 	for (const Column *column = view->table->columns; column->name; column++)
 		if (is_shown(view, page, column))
 			put_head(page, view, column);
@@ -456,7 +457,8 @@ table_facts(Page *page, const Column *columns, const PGresult *rows, int row)
 		if (text == NULL || column->hidden || column->kind == COLUMN_NONE ||
 			(column->kind == COLUMN_FLAG && *text != 't'))
 			continue;
-		html(page, "<div><dt>%s</dt><dd>", column->title);
+		html(page, "<div%s><dt>%s</dt><dd>",
+			 column->kind == COLUMN_JSON ? " class=wide" : "", column->title);
 		put_linked(page, column, rows, row);
 		html(page, "</dd></div>");
 	}

@@ -327,6 +327,7 @@ typedef struct Chart
 } Chart;
 
 extern void chart_show(Page *page, const Chart *chart, const PGresult *rows);
+extern void chart_runs(Page *page, const PGresult *rows);
 extern void chart_spark(Page *page, const char *numbers, const char *unit);
 
 /* ---- picture.c: pictures that the database draws ---- */

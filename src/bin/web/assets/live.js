@@ -123,6 +123,7 @@
 	});
 
 	prepare(document);
+	document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 	setInterval(() => tick(document), 1000);
 	if (document.body.classList.contains('has-live')) {
 		begin();
