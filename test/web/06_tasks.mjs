@@ -128,6 +128,18 @@ async function graphs(text) {
 	}
 }
 
+// A picture with anything that is not known is not shown, whatever the database says.
+async function foreign() {
+	const original = sql("SELECT pg_get_functiondef('tq.group_graph'::regproc)");
+	for (const part of ['<script>alert(1)</script>', '<g onload="x"></g>', '<g class="a"onload="x"></g>', '<a href="javascript:x"></a>', '<a href="/do?call=x"></a>', '<image href="/task?id&#61;x"/>', '<style>*{}</style>', '<g style="x"></g>', '<!-- -->', '<g class=\'x\'/>', '</svg><p>', '<g class="a>b']) {
+		sql(`CREATE OR REPLACE FUNCTION tq.group_graph(task_group_id tq.slugid, max_nodes int DEFAULT 200, link text DEFAULT NULL) RETURNS text LANGUAGE sql AS $f$
+			SELECT $s$<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><style></style><g class="node"></g>${part}</svg>$s$ $f$`);
+		const { text } = await get(`/group?id=${group}`);
+		ok(text.includes('The picture is not one that can be shown here') && !text.includes(part), `no picture with ${part}`);
+	}
+	sql(original);
+}
+
 async function groups() {
 	let list = (await get('/groups')).text;
 	like(list, new RegExp(`/group\\?id=${group}.*unresolved.*>5<`, 's'), 'groups are found, with their progress');
@@ -275,10 +287,13 @@ async function rights() {
 	cookie = own;
 }
 
+const pages = () => ['/queues', '/queue?name=shop/mail', '/tasks', '/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters', '/cron', '/workers',
+	'/messages', '/health', '/audit', '/create', '/do?call=rerun_task&task=x'];
+
 async function barriers() {
 	for (const colorScheme of ['light', 'dark']) {
 		const page = await open(web, { role: 'op', colorScheme });
-		for (const path of ['/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters', '/create']) {
+		for (const path of ['/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups?find=batch+1*', `/group?id=${group}`, '/failures', '/dead-letters', '/create', '/queue?name=shop/mail']) {
 			await page.goto(`${web.url}${path}`);
 			is(await violations(page), '', `no barrier at ${path}, ${colorScheme}`);
 		}
@@ -286,6 +301,41 @@ async function barriers() {
 		ok(page.requests.every(url => url.startsWith(web.url) || url.startsWith('data:')), 'no request leaves the host');
 		await page.context().close();
 	}
+}
+
+// One type scale and two weights; no page is wider than a telephone, or heavy; the keyboard reaches all.
+async function looks() {
+	const page = await open(web, { role: 'op', viewport: { width: 360, height: 780 } });
+	const sizes = new Set();
+	const weights = new Set();
+	for (const path of pages()) {
+		await page.goto(`${web.url}${path}`);
+		const weight = async part => Number((await ask(web, part, { headers: { Cookie: cookie, 'Accept-Encoding': 'gzip' } })).headers['content-length']);
+		const parts = [path, ...await page.evaluate(() => [...document.querySelectorAll('script, link, img')].map(e => new URL(e.src || e.href)).map(u => u.pathname + u.search))];
+		const bytes = (await Promise.all(parts.map(weight))).reduce((all, one) => all + one);
+		ok(bytes < 100000, `${path} is light: ${bytes} bytes in all`);
+		const seen = await page.evaluate(() => {
+			const styles = [...document.querySelectorAll('body *')].filter(e => !e.closest('svg') && e.checkVisibility()).map(e => getComputedStyle(e));
+			return { wide: document.documentElement.scrollWidth > innerWidth, sizes: styles.map(s => s.fontSize), weights: styles.map(s => s.fontWeight) };
+		});
+		is(seen.wide, false, 'and no wider than a telephone');
+		for (const size of seen.sizes) sizes.add(size);
+		for (const weight of seen.weights) weights.add(weight);
+	}
+	is([...sizes].sort().join(), '13px,15px,20px', 'there is one type scale');
+	is([...weights].sort().join(), '400,600', 'and two weights');
+	await page.goto(`${web.url}/tasks?state=failed`);
+	const reached = [];
+	for (let i = 0; i < 200 && reached.at(-1) !== 'next'; i++) {
+		await page.keyboard.press('Tab');
+		reached.push(await page.evaluate(() => {
+			const e = document.activeElement;
+			return e.matches('#tasks tbody a') ? 'next' : `${e.getAttribute('href') ?? e.name ?? e.localName}${getComputedStyle(e).outlineStyle === 'none' ? ' unseen' : ''}`;
+		}));
+	}
+	like(reached.join(' '), /^#main .*\/queues.* queue .*state.* action on on .*pick next$/, 'the keyboard goes to the skip link, the pages, the form, the action, the rows');
+	unlike(reached.join(' '), /unseen/, 'and shows where it is');
+	await page.context().close();
 }
 
 await run(async () => {
@@ -297,9 +347,11 @@ await run(async () => {
 	await advice();
 	await create();
 	await rights();
+	await foreign();
 	await groups();
 	await failures();
 	await letters();
 	await barriers();
+	await looks();
 	await web.stop();
 });

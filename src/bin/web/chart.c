@@ -2,8 +2,9 @@
  * chart.c
  *	  Charts and spark lines, as SVG.
  *
- * A time line has a bar for each run, after the line of its wait.  A chart has an axis with its unit, a legend with the last numbers, and for each
- * step a text that is shown on hover.
+ * A time line has a bar for each run, after the line of its wait.  A chart has an axis
+ * with its unit, a legend with the last numbers, and for each step a text that is shown
+ * on hover.
  */
 #include <math.h>
 #include <stdio.h>
