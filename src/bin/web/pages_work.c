@@ -185,7 +185,8 @@ static const Column fact_columns[] =
 #define TASKS_OF_WORKER(more)                                                 \
 	"SELECT task_id, name, state, reason, created, resolved, error FROM"      \
 	" tq.find_tasks(jsonb_build_object('queue', $1::text, 'worker',"          \
-	" $2 || '/' || $3" more "), max => 50) WHERE task_id IS NOT NULL"
+	" $2 || '/' || $3" more "), max => 50, budget => '80 ms') WHERE"          \
+	" task_id IS NOT NULL"
 
 static const Table now_table = {
 	.id = "now",
