@@ -55,15 +55,15 @@ packages_pgxn() {
 }
 
 # The last release with the debian/ of today, in TQ_TMP/packages/tree/old, if the clone has
-# its commit; 0.1.0 has no programs, and no package of Node.
+# its commit; 0.1.0 has no programs, and no packages of Node and Python.
 packages_old() {
 	local dir=$TQ_TMP/packages/tree version commit git=(git -c safe.directory='*' -C "$tq_root")
 	read -r version commit _ <<<"$(tail -n 1 "$dir/.ci/released")"
 	"${git[@]}" cat-file -e "${commit%:*}" 2>/dev/null || return 0
 	mkdir "$dir/old" && "${git[@]}" archive "${commit%:*}" | tar -C "$dir/old" -xf - && cp -r "$dir/debian" "$dir/old/" &&
 		sed -i "1s/(.*)/($version-1)/" "$dir/old/debian/changelog" && cd "$dir/old/debian" || return
-	[ -d ../src/bin ] || { rm tq-worker.* tq-web.* node-tq.* && sed -i '/worker\|(web)\|tq-web/d' rules &&
-		sed -i '/^Package: \(tq-worker\|tq-web\|node-tq\)/,/^$/d' control control.in; }
+	[ -d ../src/bin ] || { rm tq-worker.* tq-web.* node-tq.* python3-tq.* && sed -i '/worker\|(web)\|tq-web/d' rules &&
+		sed -i '/^Package: \(tq-worker\|tq-web\|node-tq\|python3-tq\)/,/^$/d' control control.in; }
 }
 
 # packages_build_root SUITE ROOT: a chroot with the tree and what a build needs, which is kept.

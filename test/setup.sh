@@ -212,7 +212,7 @@ tq_has() {
 		chromium) command -v chromium ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
 		pgxnclient) command -v pgxn ;;
-		debhelper) command -v dh && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
+		debhelper) command -v dh && command -v dh_python3 && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
 }
@@ -251,7 +251,7 @@ tq_package() {
 		chromium) echo chromium ;;
 		debootstrap) echo debootstrap zstd ;;
 		pgxnclient) echo pgxnclient ;;
-		debhelper) echo debhelper dpkg-dev postgresql-server-dev-all ;;
+		debhelper) echo debhelper dh-python dpkg-dev postgresql-server-dev-all ;;
 	esac
 }
 

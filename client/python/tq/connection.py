@@ -112,6 +112,10 @@ class Kept:
         self._pause = min(max(FIRST, 2 * self._pause), LAST)
         log.warning("%s", str(error).strip())
 
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
     async def connection(self) -> AsyncConnection[Any]:
         """Return the connection of psycopg, as soon as there is one."""
         while not self._connection:

@@ -508,7 +508,10 @@ class AsyncWorker:
             await self._side.close()
 
     async def _stop_claiming(self) -> None:
-        if self._waits:
+        """Cancel a claim that waits; its answer may have a task."""
+        if not self._main.is_open:
+            await self._main.close()
+        elif self._waits:
             await self._main.cancel()
         done, _ = await asyncio.wait([self._claiming], timeout=CANCEL)
         if not done:
