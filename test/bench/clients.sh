@@ -3,9 +3,28 @@
 #
 # clients.sh: the part clients.  Other queues through their own clients for
 # node, set up as they recommend, and tq through pg, and by client/node; peers/client.mjs.
+# The worker of client/python, and that of Celery on a Redis of its own; peers/python.py.
+
+# Of Celery each kind of worker that has up to ten tasks at a time on two cores.
+python_workers() {
+	local round what n
+	/usr/bin/python3 -c 'import celery, psycopg, redis' 2>/dev/null && command -v redis-server >/dev/null ||
+		{ echo 'clients.python: there is no celery and redis' >&2; return; }
+	n=$(scaled 20000 5000)
+	row clients.python tasks/s "the worker of each for Python, tasks that do nothing: $n worked off"
+	for ((round = 0; round < rounds; round++)); do
+		for what in tq celery-solo-1 celery-prefork-2 celery-prefork-10 celery-threads-10; do
+			fresh || exit
+			note clients.python "$what" "$(PYTHONPATH=$tq_root/client/python /usr/bin/python3 "$bench/peers/python.py" "$what" \
+				"$([ "$what" = celery-threads-10 ] && echo $((n / 20)) || echo "$n")")" || exit
+		done
+	done
+	text 'clients.python: tq by tq.AsyncWorker, ten at a time; Celery by its pools, without results, gossip and heartbeats.'
+}
 
 part_clients() {
 	local round what rates n
+	python_workers
 	has_peer graphile || { echo 'clients: there is no node with these' >&2; return; }
 	n=$(scaled 50000 5000)
 	n=$((n / 1000 * 1000))
