@@ -9,7 +9,9 @@ from kombu.common import Broadcast
 
 import tq.kombu  # noqa: F401	makes tq:// known
 
-app = Celery("app", broker="tq://", backend=os.environ.get("TQ_BACKEND", "db+postgresql+psycopg2://"))
+app = Celery(
+    "app", broker="tq://", backend=os.environ.get("TQ_BACKEND", "db+postgresql+psycopg2://")
+)
 app.conf.update(
     broker_transport_options={"claim_for": float(os.environ.get("TQ_CLAIM_FOR", "6"))},
     broker_connection_retry_on_startup=True,

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,23 +66,12 @@ def states(queue="celery/celery"):
 class Worker:
     """A worker of Celery in a process of its own."""
 
-    def __init__(self, *options, name="w", **environment):
+    def __init__(self, *options, name="w", module="app", folder=".", **environment):
         self.output = open(os.path.join(WORK, f"worker-{name}.log"), "ab")
         self.node = f"{name}@test"
-        command = [
-            sys.executable,
-            "-m",
-            "celery",
-            "-A",
-            "app",
-            "worker",
-            "-l",
-            "info",
-            "-n",
-            self.node,
-            *options,
-        ]
-        self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output, cwd=WORK,
+        options = ("-A", module, "worker", "-l", "info", "-n", self.node, *options)
+        command = [sys.executable, "-m", "celery", *options]
+        self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output, cwd=os.path.join(WORK, folder),
                                         start_new_session=True, env={**os.environ, **environment})  # fmt: skip
 
     def __enter__(self):
@@ -115,7 +106,7 @@ def inspect(*nodes, timeout=2):
 
 
 def pong(*nodes):
-    """Which workers answer; a client whose session has ended is told so, and asks again."""
+    """Which workers answer; a client whose session has ended gets an error, and asks again."""
     with contextlib.suppress(psycopg.OperationalError):
         return set(inspect(*nodes).ping() or {})
     return set()
@@ -144,7 +135,9 @@ def canvas_with_results():
         assert chord([app.add.s(i, i) for i in range(5)])(app.total.s()).get(timeout=20) == 20
         inner = app.spawn.delay(3).get(timeout=20)
         assert app.app.AsyncResult(inner).get(timeout=20) == 6
-        assert (app.add.s(1, 1) | group(app.add.s(1), app.add.s(2)) | app.total.s())().get(timeout=20) == 7
+        assert (app.add.s(1, 1) | group(app.add.s(1), app.add.s(2)) | app.total.s())().get(
+            timeout=20
+        ) == 7
 
 
 @test
@@ -182,7 +175,9 @@ def late_acknowledgement_and_kill():
         until(lambda: lines() == ["begin a", "begin a"])
         time.sleep(4)
         assert lines() == ["begin a", "begin a"], "it was delivered more than once more"
-        app.app.control.revoke([inspect().active()["w@test"][0]["id"]], terminate=True, signal="SIGKILL")
+        app.app.control.revoke(
+            [inspect().active()["w@test"][0]["id"]], terminate=True, signal="SIGKILL"
+        )
         until(lambda: states() == {"completed": 1} or states() == {"failed": 1})
 
 
@@ -247,7 +242,9 @@ def warm_shutdown():
                    " WHERE state = 'pending') AS t") == [(5, 1)]  # fmt: skip
     with Worker("-c", "2"):
         until(lambda: states() == {"completed": 4})
-    assert sorted(lines()) == sorted(f"{moment} {word}" for word in "abcd" for moment in ("begin", "end"))
+    assert sorted(lines()) == sorted(
+        f"{moment} {word}" for word in "abcd" for moment in ("begin", "end")
+    )
 
 
 @test
@@ -280,7 +277,9 @@ def server_restarts():
 def sessions_are_ended():
     with Worker("-c", "1"):
         for word in "abc":
-            sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kombu'")
+            sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kombu'"
+            )
             send(word)
             until(lambda: word in lines(), 60)
         until(lambda: pong() == {"w@test"})
@@ -288,7 +287,9 @@ def sessions_are_ended():
 
 @test
 def two_workers_share():
-    with Worker("-c", "1", name="one", TQ_PREFETCH="1"), Worker("-c", "1", name="two", TQ_PREFETCH="1"):
+    with Worker("-c", "1", name="one", TQ_PREFETCH="1"), Worker(
+        "-c", "1", name="two", TQ_PREFETCH="1"
+    ):
         for number in range(300):
             app.note.delay(number)
         until(lambda: len(lines()) >= 300 and states() == {"completed": 300})
@@ -383,7 +384,9 @@ def no_polls():
         begin = time.monotonic()
         idle = "SELECT min(now() - state_change) FROM pg_stat_activity WHERE application_name = 'kombu'"
         until(lambda: sql(idle)[0][0].total_seconds() > 4, 15, 0.5)
-        sessions = sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kombu'")[0][0]
+        sessions = sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kombu'")[0][
+            0
+        ]
         begin = time.time()
         app.note.delay("x")
         until(lambda: lines() == ["x"], 5, 0.005)
@@ -408,7 +411,9 @@ def rights():
     for access in ("produce", "work", "read"):
         sql(f"SELECT tq.grant_queue('worker', 'celery/*', '{access}')")
     sql("SELECT tq.grant_queue('web', 'celery/*', 'produce')")
-    with kombu.Connection("tq://web@/postgres") as web, Worker("-c", "1", PGUSER="worker", TQ_BACKEND="disabled://"):
+    with kombu.Connection("tq://web@/postgres") as web, Worker(
+        "-c", "1", PGUSER="worker", TQ_BACKEND="disabled://"
+    ):
         app.note.apply_async(["x"], connection=web)
         until(lambda: lines() == ["x"] and states() == {"completed": 1})
         try:
@@ -421,6 +426,43 @@ def rights():
         "SELECT tq.revoke_queue(r::regrole, 'celery/*', a) FROM unnest(ARRAY['worker', 'web']) AS r, unnest(ARRAY['produce', 'work', 'read']) AS a"
     )
     sql("DROP ROLE worker, web")
+
+
+@test
+def the_document():
+    """The programs that doc/celery.md shows, each as it stands."""
+    os.makedirs("doc")
+    with open(os.path.join(os.path.dirname(__file__), *[".."] * 4, "doc", "celery.md")) as file:
+        for code in re.findall(r"^```py\n(.*?)^```$", file.read(), re.M | re.S):
+            with open(os.path.join("doc", re.match(r"# (\w+\.py)", code).group(1)), "w") as program:
+                program.write(code)
+
+    def run(*command):
+        return subprocess.run([sys.executable, *command], cwd="doc", check=True, timeout=60, stdout=subprocess.PIPE,
+                              text=True).stdout  # fmt: skip
+
+    with Worker("-c", "1", module="shop", folder="doc"):
+        assert run("first.py") == "5\n" and run("order.py") == "7\n"
+    if not shutil.which("redis-server"):
+        return "skip: no redis-server for move.py"
+    redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", f"{WORK}/redis", "--save", ""],
+                             stdout=subprocess.DEVNULL)  # fmt: skip
+    try:
+        until(lambda: os.path.exists(f"{WORK}/redis"))
+        with kombu.Connection(f"redis+socket://{WORK}/redis") as old:
+            for number in range(5):
+                app.note.apply_async([number], connection=old, priority=number)
+            app.note.apply_async(["late"], connection=old, countdown=3600)
+        assert (
+            run("move.py", f"redis+socket://{WORK}/redis", "celery", "nothing")
+            == "celery 6\nnothing 0\n"
+        )
+    finally:
+        redis.kill()
+        redis.wait()
+    with Worker("-c", "1"):
+        until(lambda: lines() == ["4", "3", "2", "1", "0"] or lines() == ["3", "4", "1", "2", "0"])
+    assert states() == {"completed": 7, "pending": 1}
 
 
 def send(word):
@@ -436,22 +478,31 @@ def main():
     failed = 0
     for number, function in enumerate((t for t in tests if not chosen or t.__name__ in chosen), 1):
         begin, name = time.monotonic(), function.__name__.replace("_", " ")
-        sql("DELETE FROM celery_taskmeta") if sql("SELECT to_regclass('celery_taskmeta')")[0][0] else None
-        sql("SELECT tq.delete_task(task_id::tq.slugid) FROM tq.task_details WHERE task_queue_id LIKE 'celery/%%'")
+        sql("DELETE FROM celery_taskmeta") if sql("SELECT to_regclass('celery_taskmeta')")[0][
+            0
+        ] else None
+        sql(
+            "SELECT tq.delete_task(task_id::tq.slugid) FROM tq.task_details WHERE task_queue_id LIKE 'celery/%%'"
+        )
         try:
             note = function()
             print(
-                f"ok {number} - {name}" + (f" # {note}" if note else f" ({time.monotonic() - begin:.1f} s)"),
+                f"ok {number} - {name}"
+                + (f" # {note}" if note else f" ({time.monotonic() - begin:.1f} s)"),
                 flush=True,
             )
         except Exception:
             failed += 1
             print(f"not ok {number} - {name}", flush=True)
-            print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), flush=True)
+            print(
+                "".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), flush=True
+            )
             for log in sorted(os.listdir(WORK)):
                 if log.startswith("worker-"):
                     with open(os.path.join(WORK, log), errors="replace") as file:
-                        print("".join(f"# {log}: {line}\n" for line in file.read().splitlines()[-40:]))
+                        print(
+                            "".join(f"# {log}: {line}\n" for line in file.read().splitlines()[-40:])
+                        )
         for log in os.listdir(WORK):
             if log.startswith("worker-") or log == "log":
                 os.unlink(os.path.join(WORK, log))
