@@ -18,6 +18,8 @@ app.conf.update(
     worker_prefetch_multiplier=int(os.environ.get("TQ_PREFETCH", "4")),
 )
 news = Broadcast("news", unique=True)
+if "TQ_POOLER" in os.environ:
+    app.conf.broker_transport_options["connect"] = {"prepare_threshold": None}
 app.conf.task_queues = [Queue("celery"), news]
 
 

@@ -429,6 +429,46 @@ def rights():
 
 
 @test
+def forks():
+    """A child that was forked by hand has sessions of its own, and leaves those of its parent."""
+    with app.app.connection() as connection:
+        app.note.apply_async(["a"], connection=connection)
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                app.note.apply_async(["b"], connection=connection)
+                connection.close()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        app.note.apply_async(["c"], connection=connection)
+    with Worker("-c", "1"):
+        until(lambda: lines() == ["a", "b", "c"])
+
+
+@test
+def pgbouncer():
+    """A pooler that gives a session for the time of a transaction."""
+    if not shutil.which("pgbouncer"):
+        return "skip: no pgbouncer"
+    with open("pgbouncer.ini", "w") as file:
+        file.write(f"[databases]\n* = host={WORK} port=5432 user=postgres\n[pgbouncer]\nlisten_port = 6432\nlisten_addr =\n"
+                   f"unix_socket_dir = {WORK}\nauth_type = any\npool_mode = transaction\n")  # fmt: skip
+    pooler = subprocess.Popen(["pgbouncer", "-q", "pgbouncer.ini"], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: os.path.exists(".s.PGSQL.6432"))
+        with Worker("-c", "1", PGPORT="6432", TQ_POOLER="1", TQ_CLAIM_FOR="3"):
+            for number in range(10):
+                app.note.delay(number)
+            app.late.delay("a", 5)
+            until(lambda: lines()[-1:] == ["end a"])
+            until(lambda: states() == {"completed": 11})
+    finally:
+        pooler.kill()
+        pooler.wait()
+
+
+@test
 def the_document():
     """The programs that doc/celery.md shows, each as it stands."""
     os.makedirs("doc")

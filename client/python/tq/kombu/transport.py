@@ -42,9 +42,7 @@ CLAIM = """SELECT task_id, run_id, task_queue_id, payload
 FROM tq.claim_work(%s::text[], 'kombu', %s, %s, claim_for => %s, mode => %s)"""
 SIZE = "SELECT (tq.task_queue_counts(%s) ->> 'pendingTasks')::bigint"
 PURGE = "CALL tq.cancel_tasks(%s, states => '{pending}')"
-BINDINGS = (
-    """SELECT task_id, task -> 'payload', page FROM tq.list_claimed_tasks(%s, %s) ORDER BY page"""
-)
+BINDINGS = "SELECT page, task_id, task -> 'payload' FROM tq.list_claimed_tasks(%s, %s, %s)"
 BIND = """SELECT tq.enqueue(%(queue)s, %(payload)s::jsonb, task_id => %(task)s, name => %(name)s, retries => 0,
     deadline => NULL, policy => %(policy)s::jsonb)"""
 CLAIM_BINDING = "SELECT run_id FROM tq.claim_task(%s, 0, 'kombu', %s, claim_for => %s)"
@@ -57,6 +55,7 @@ SHOWN = ("argsrepr", "kwargsrepr")
 #: What Celery raises of a message that is none of its own; its worker would end, and be given it again.
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 BATCH = 32
+PAGE = 1000
 
 _within: "contextvars.ContextVar[Any]" = contextvars.ContextVar("tq.kombu.within", default=None)
 
@@ -171,15 +170,13 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
     def _places(self, exchange: str, key: str) -> "Iterator[Place]":
         """The bindings in the database that a routing key matches."""
-        queue_id, page = names.exchange_id(self.prefix, exchange), None
-        while rows := self.connection.db.execute(BINDINGS, (queue_id, page)).fetchall():
-            for task, binding, page in rows:
-                place = Place(binding["queue"])
-                place.task, place.ttl = task, binding["ttl"]
-                place.queue_id = names.place_id(self.prefix, exchange, binding["place"])
-                row = (binding["key"], binding["pattern"], place)
-                if self.exchange_types[binding["type"]].lookup([row], exchange, key, None):
-                    yield place
+        for task, binding in self.connection.bound(names.exchange_id(self.prefix, exchange)):
+            place = Place(binding["queue"])
+            place.task, place.ttl = task, binding["ttl"]
+            place.queue_id = names.place_id(self.prefix, exchange, binding["place"])
+            row = (binding["key"], binding["pattern"], place)
+            if self.exchange_types[binding["type"]].lookup([row], exchange, key, None):
+                yield place
 
     # ---- queues ----
 
@@ -448,10 +445,19 @@ class Transport(virtual.Transport):  # type: ignore[misc]
 
     # ---- bindings ----
 
+    def bound(self, queue_id: str) -> "Iterator[Tuple[str, Dict[str, Any]]]":
+        """The bindings of an exchange, those of other processes, too: their tasks and payloads."""
+        page, more = None, True
+        while more:
+            rows = self.db.execute(BINDINGS, (queue_id, page, PAGE)).fetchall()
+            for page, task, payload in rows:
+                yield task, payload
+            more = len(rows) == PAGE
+
     def bind(self, prefix: str, exchange: str, row: Dict[str, Any]) -> Binding:
         """A binding is a task that is claimed; its place is the first that no other has."""
         queue_id = names.exchange_id(prefix, exchange)
-        used = {held["place"] for _, held, _ in self.db.execute(BINDINGS, (queue_id, None))}
+        used = {binding["place"] for _, binding in self.bound(queue_id)}
         payload: Dict[str, Any] = {**row, "ttl": self.ttl[row["queue"]]}
         for place in (n for n in count() if n not in used):
             policy = dumps({"uniqueKey": str(place), **BRIEFLY})

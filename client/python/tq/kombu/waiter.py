@@ -13,7 +13,6 @@ from psycopg.pq import ExecStatus
 
 WAIT = sql.SQL("CALL tq.wait_for_work({}::text[], {})")
 WAIT_FOR = "5 minutes"
-AT_ONCE = 100  # queues in one call
 
 
 class Waiter:
@@ -36,8 +35,7 @@ class Waiter:
         if self.db is None:
             self.db = self.connect()
         self.end()
-        names = sorted(queues)[:AT_ONCE]
-        query = WAIT.format(sql.Literal(names), sql.Literal(WAIT_FOR)).as_string(self.db)
+        query = WAIT.format(sql.Literal(sorted(queues)), sql.Literal(WAIT_FOR)).as_string(self.db)
         self.db.pgconn.send_query(query.encode())
         self.db.pgconn.flush()
         self.queues = queues
