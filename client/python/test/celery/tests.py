@@ -429,6 +429,61 @@ def rights():
 
 
 @test
+def an_outage():
+    """A task that ends while there is no server is not delivered again."""
+    with Worker("-c", "1", TQ_CLAIM_FOR="30"):
+        app.late.delay("a", 3)
+        until(lambda: lines() == ["begin a"] and states() == {"running": 1})
+        subprocess.run(
+            ["pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        until(lambda: "end a" in lines())
+        time.sleep(2)
+        subprocess.run(
+            ["pg_ctl", "-D", "data", "-w", "start", "-l", "server.log"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        until(lambda: states() == {"completed": 1}, 25)
+        send("b")
+        until(lambda: "b" in lines(), 60)
+    assert lines() == ["begin a", "end a", "b"]
+
+
+@test
+def places_are_given_again():
+    exchange = kombu.Exchange("letters", type="topic", durable=False)
+
+    def consumer(connection, name, key):
+        queue = kombu.Queue(name, exchange, key, durable=False, auto_delete=True)
+        return kombu.Consumer(
+            connection, [queue], callbacks=[lambda body, message: (got.append(body), message.ack())]
+        )
+
+    got = []
+    for number in range(3):
+        with kombu.Connection("tq://") as one, kombu.Connection("tq://") as two:
+            with consumer(one, f"one-{number}", "a.*"), consumer(two, f"two-{number}", "#"):
+                one.Producer().publish(f"for both {number}", exchange="letters", routing_key="a.b")
+                two.drain_events(timeout=5)  # the other one leaves its own
+    places = sql(
+        "SELECT task_queue_id, count(*)::int FROM tq.task_details WHERE task_queue_id LIKE 'celery/\\_letters%%' GROUP BY 1"
+    )
+    assert got == ["for both 0", "for both 1", "for both 2"], got
+    assert dict(places) == {"celery/_letters": 6, "celery/_letters_0": 3, "celery/_letters_1": 3}
+    with kombu.Connection("tq://") as one, consumer(one, "three", "#"):
+        try:
+            one.drain_events(timeout=1)
+        except TimeoutError:
+            pass
+        one.Producer().publish("last", exchange="letters", routing_key="x")
+        one.drain_events(timeout=5)
+    assert got[3:] == ["last"], got
+
+
+@test
 def forks():
     """A child that was forked by hand has sessions of its own, and leaves those of its parent."""
     with app.app.connection() as connection:

@@ -61,7 +61,7 @@ class Claims:
         self.lock = threading.RLock()
         self.due = threading.Event()
         self.lost = threading.Event()  # a binding of this connection was lost
-        self.keeping = True
+        self.stopped: Optional[float] = None  # when, on the monotonic clock
         self.db: "Optional[psycopg.Connection[Any]]" = None
         self.thread: Optional[threading.Thread] = None
 
@@ -73,14 +73,12 @@ class Claims:
             self.thread.start()
 
     def report(self, tag: str, reason: Optional[str] = "completed", error: Any = None) -> None:
-        """Ends a claim: soon, or now if it is put back or the thread has ended."""
+        """Ends a claim: soon, or now if it is put back."""
         run = self.held.pop(tag, None)
         if run is None:
             return
         self.reports.append(Report(run, reason, error))
-        if not self.keeping:
-            self.stop(put_back=False)
-        elif reason is None:
+        if reason is None:
             self.flush()
         else:
             self.due.set()
@@ -97,18 +95,16 @@ class Claims:
                     raise
 
     def stop(self, put_back: bool) -> None:
-        """Puts back what is held, or keeps it for acknowledgements that come later."""
+        """Puts back what is held; or prolongs it no longer, and reports what still ends in time."""
         if put_back:
             for tag in list(self.held):
                 run = self.held.pop(tag, None)
                 if run is not None:
                     self.reports.append(Report(run, None))
-        self.keeping = False
+        self.stopped = time.monotonic()
         self.due.set()
-        try:
+        if put_back:
             self.flush()
-        finally:
-            self._disconnect()
 
     def _send(self, ends: List[Report], backs: List[Report]) -> None:
         if ends:
@@ -138,19 +134,26 @@ class Claims:
     def _keep(self) -> None:
         """The thread: reports what there is, and prolongs claims."""
         next_time = time.monotonic() + self.claim_for / 3
-        while self.keeping:
+        while self._has_work():
             self.due.wait(max(0.0, next_time - time.monotonic()))
             self.due.clear()
             try:
                 self.flush()
                 if time.monotonic() >= next_time:
-                    self._prolong(dict(self.held))
+                    self._prolong(dict(self.held) if self.stopped is None else {})
                     next_time = time.monotonic() + self.claim_for / 3
-            except (psycopg.Error, OSError) as error:
+            except Exception as error:
                 logger.warning("Claims could not be kept, trying again: %s", error)
                 self._disconnect()
                 time.sleep(1)
                 self.due.set()
+        self._disconnect()
+
+    def _has_work(self) -> bool:
+        """Until it is stopped; after that, while a report can arrive before its claim expires."""
+        if self.stopped is None:
+            return True
+        return bool(self.held or self.reports) and time.monotonic() < self.stopped + self.claim_for
 
     def _prolong(self, held: Dict[str, Run]) -> None:
         if not held:

@@ -415,7 +415,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         return self._db
 
     def establish_connection(self) -> "Transport":
-        if self.broken or not self.claims.keeping or not self.verify_connection(self):
+        if self.broken or self.claims.stopped is not None or not self.verify_connection(self):
             self.close_connection(self)
             self.open()
         self.db.execute("SELECT")
