@@ -9,7 +9,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from typing import Any, Callable, Generic, Literal, Mapping, Optional, TypeVar, Union, overload
+from typing import (
+    Any,
+    Callable,
+    Generic,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from .calls import enqueue
 from .connection import Source
@@ -23,6 +34,7 @@ if sys.version_info >= (3, 10):
 else:
     from typing_extensions import Concatenate, ParamSpec
 
+Queues = Union[str, Sequence[str]]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -69,15 +81,11 @@ class Task(Generic[P, R]):
 
     def enqueue(self, db: Database, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue a call, in the transaction of the connection; return its id."""
-        payload = self.payload(*args, **kwargs)
-        task: str = enqueue(db, self.queue, payload, **self.options)
-        return task
+        return enqueue(db, self.queue, self.payload(*args, **kwargs), **self.options)
 
     async def aenqueue(self, db: AsyncDatabase, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue a call, on a connection of asyncio."""
-        payload = self.payload(*args, **kwargs)
-        task: str = await enqueue(db, self.queue, payload, **self.options)
-        return task
+        return await enqueue(db, self.queue, self.payload(*args, **kwargs), **self.options)
 
     def work(self, payload: Any, ctx: Context) -> R:
         """Call the function with the arguments of a payload."""
@@ -136,25 +144,25 @@ class App:
         """Do the same, where all functions are coroutines."""
         return await self._task_of(ctx).work(payload, ctx)
 
-    def _worker(self, kind: Any, queues: Optional[Union[str, list[str]]], options: Any) -> Any:
+    def _given(self, queues: Optional[Queues], options: Mapping[str, Any]) -> Any:
         names = list(self.queues) if queues is None else queues
-        names = names[0] if isinstance(names, list) and len(names) == 1 else names
         tasks = [task for one in self.queues.values() for task in one.values()]
         coroutines = all(inspect.iscoroutinefunction(task.function) for task in tasks)
-        given = {"definition": any(len(one) > 1 for one in self.queues.values()), **self.options}
-        return kind(self.source, names, self.awork if coroutines else self.work, **given, **options)
+        return {
+            "queue": names[0] if len(names) == 1 else names,
+            "handler": self.awork if coroutines else self.work,
+            "definition": any(len(one) > 1 for one in self.queues.values()),
+            **self.options,
+            **options,
+        }
 
-    def worker(self, queues: Optional[Union[str, list[str]]] = None, **options: Any) -> Worker:
+    def worker(self, queues: Optional[Queues] = None, **options: Any) -> Worker:
         """Return a worker of these queues, or of all."""
-        worker: Worker = self._worker(Worker, queues, options)
-        return worker
+        return Worker(self.source, **self._given(queues, options))
 
-    def aworker(
-        self, queues: Optional[Union[str, list[str]]] = None, **options: Any
-    ) -> AsyncWorker:
+    def aworker(self, queues: Optional[Queues] = None, **options: Any) -> AsyncWorker:
         """Return a worker for programs of asyncio."""
-        worker: AsyncWorker = self._worker(AsyncWorker, queues, options)
-        return worker
+        return AsyncWorker(self.source, **self._given(queues, options))
 
 
 def app_of(text: str) -> App:

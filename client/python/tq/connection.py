@@ -34,6 +34,21 @@ class Lost(Exception):
     """The connection was lost before it had answered, or is closed."""
 
 
+async def happens(event: asyncio.Event, timeout: Optional[float]) -> None:
+    """Wait for an event, or for a time."""
+    try:
+        await asyncio.wait_for(event.wait(), timeout)
+    except asyncio.TimeoutError:
+        pass
+
+
+async def is_pooled(connection: AsyncConnection[Any]) -> bool:
+    """Return whether a pooler is between: its client has not the id of the server's process."""
+    cursor = await connection.execute("SELECT pg_backend_pid() AS pid")
+    [row] = await cursor.fetchall()
+    return bool(row["pid"] != connection.info.backend_pid)
+
+
 def parameters_of(source: Any) -> dict[str, Any]:
     """Return what to connect with."""
     if source is None or isinstance(source, str):
@@ -163,23 +178,16 @@ class Kept:
     def _watch(self, connection: AsyncConnection[Any]) -> None:
         if self._notified:
             loop = asyncio.get_running_loop()
-            loop.add_reader(connection.fileno(), self._read, connection)
+            loop.add_reader(connection.fileno(), self._read, connection, self._notified)
 
-    def _read(self, connection: AsyncConnection[Any]) -> None:
+    def _read(self, connection: AsyncConnection[Any], notified: Callable[[str], None]) -> None:
         try:
             connection.pgconn.consume_input()
-            while True:
-                found = connection.pgconn.notifies()
-                if not found:
-                    break
-                self.notify(found.extra.decode(errors="replace"))
+            for found in iter(connection.pgconn.notifies, None):
+                notified(found.extra.decode(errors="replace"))
         except psycopg.Error as error:
             asyncio.get_running_loop().remove_reader(connection.pgconn.socket)
             asyncio.ensure_future(self._drop(connection, error))
-
-    def notify(self, payload: str) -> None:
-        if self._notified:
-            self._notified(payload)
 
     # ---- the end ----
 

@@ -57,11 +57,8 @@ class Unset:
 
 UNSET: Any = Unset()
 
-UNITS = dict.fromkeys(("ms",), 0.001)
-UNITS.update(dict.fromkeys(("s", "sec", "second"), 1.0))
-UNITS.update(dict.fromkeys(("min", "minute"), 60.0))
-UNITS.update(dict.fromkeys(("h", "hour"), 3600.0))
-UNITS.update(dict.fromkeys(("d", "day"), 86400.0))
+UNITS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60}
+UNITS.update({"h": 3600, "hour": 3600, "d": 86400, "day": 86400})
 
 
 def seconds_of(interval: Interval) -> float:

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import re
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 
-from .connection import Kept, Lost, Source
+from .connection import Kept, Lost, Source, happens, is_pooled
 from .query import UNSET, Interval
 from .threads import InThread
 
@@ -20,6 +20,8 @@ LOOK = 60.0  # s after which it looks without a notification
 STOP = 5.0  # s that a handler has to end
 FETCH = "SELECT id, exchange, routing_key, cc, payload, published FROM tq.fetch(%s, %s)"
 ACK = "SELECT FROM tq.ack(%s, %s)"
+NO_POOLER = """a pooler is between, through which no notification comes
+HINT:  Connect to the server itself, or give poll: seconds between two looks."""
 FOR_GOOD = re.compile("0A|TQ4|42|3F")
 
 Patterns = Union[Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
@@ -99,12 +101,9 @@ class AsyncSubscription:
         self._news.set()
 
     async def _begin(self, connection: AsyncConnection[Any]) -> None:
-        cursor = await connection.execute("SELECT pg_backend_pid() AS pid")
-        row = await cursor.fetchone()
-        assert row
-        pooled = row["pid"] != connection.info.backend_pid
+        pooled = await is_pooled(connection)
         if pooled and self._poll is None:
-            refuse_pooler()
+            raise psycopg.errors.FeatureNotSupported(NO_POOLER)
         connection.add_notify_handler(lambda found: self._news.set())
         for exchange, pattern in self._bindings:
             await connection.execute(
@@ -127,7 +126,7 @@ class AsyncSubscription:
                         await self._handle(message)
                 pause = 0.1
                 if not messages:
-                    await self._rest(self._poll or LOOK)
+                    await happens(self._news, self._poll or LOOK)
             except Lost:
                 pass  # it is made again
             except Exception as error:
@@ -138,12 +137,6 @@ class AsyncSubscription:
                 log.error("a message is handled again: %s", error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 30.0)
-
-    async def _rest(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._news.wait(), seconds)
-        except asyncio.TimeoutError:
-            pass
 
     async def _handle(self, message: Message) -> None:
         acknowledged = [self.name, message["id"]]
@@ -177,13 +170,6 @@ class AsyncSubscription:
         with self._own.transaction():
             self._handler(message, self._own)
             self._own.execute(ACK, acknowledged)
-
-
-def refuse_pooler() -> NoReturn:
-    raise psycopg.errors.FeatureNotSupported(
-        "a pooler is between, through which no notification comes\n"
-        "HINT:  Connect to the server itself, or give poll: seconds between two looks."
-    )
 
 
 class Subscription(InThread[AsyncSubscription]):

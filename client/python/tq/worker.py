@@ -31,7 +31,7 @@ from typing import Any, Awaitable, Callable, Coroutine, Mapping, Optional, Seque
 import psycopg
 from psycopg import AsyncConnection
 
-from .connection import Kept, Lost, Source
+from .connection import Kept, Lost, Source, happens, is_pooled
 from .errors import Outcome
 from .query import UNSET, Interval, interval_of, seconds_of
 from .run import Context, Run, text_of
@@ -61,8 +61,7 @@ RECLAIM = f"""SELECT {LASTS} FROM tq.reclaim_task(%s, %s, claim_for => %s::inter
 DEFER = "SELECT FROM tq.defer_task(%s, %s, %s::interval, credentials => %s::jsonb)"
 PROGRESS = """SELECT FROM tq.report_progress(%s, %s, %s::bigint, %s::bigint, %s,
     credentials => %s::jsonb)"""
-CHANNEL = """SELECT pg_backend_pid() AS pid,
-    quote_ident(tq.worker_channel(%s, %s)) AS channel"""
+CHANNEL = "SELECT quote_ident(tq.worker_channel(%s, %s)) AS channel"
 
 Handler = Callable[[Any, Context], Any]
 
@@ -239,10 +238,7 @@ class AsyncWorker:
     async def _changed(self, timeout: Optional[float] = None) -> bool:
         """Wait until something has changed, or for a time."""
         self._change.clear()
-        try:
-            await asyncio.wait_for(self._change.wait(), timeout)
-        except asyncio.TimeoutError:
-            pass
+        await happens(self._change, timeout)
         return False
 
     # ---- runs ----
@@ -405,15 +401,14 @@ class AsyncWorker:
         return self._side
 
     async def _listen(self, connection: AsyncConnection[Any]) -> None:
-        """Listen, unless a pooler is between: its client has not the id of the server's process."""
-        cursor = await connection.execute(CHANNEL, [self._group, self.id])
-        row = await cursor.fetchone()
-        assert row
-        pooled = row["pid"] != connection.info.backend_pid
+        """Listen, unless a pooler is between."""
+        pooled = await is_pooled(connection)
         if pooled and not self._pooled:
             log.warning("a pooler is between: a cancel is seen after 5 seconds at most")
         self._pooled = pooled
         if not pooled:
+            cursor = await connection.execute(CHANNEL, [self._group, self.id])
+            [row] = await cursor.fetchall()
             connection.add_notify_handler(lambda found: self._notified(found.payload))
             await connection.execute(f"LISTEN {row['channel']}")
         for run in self._all.values():

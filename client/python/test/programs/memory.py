@@ -8,6 +8,8 @@ import psycopg
 
 import tq
 
+UNRESOLVED = """SELECT FROM tq.task_overview
+    WHERE task_queue_id = %s AND state IN ('pending', 'running') LIMIT 1"""
 left = 0
 done = None
 
@@ -28,6 +30,8 @@ async def main(queue, *counts):
             for i in range(0, n, 1000):
                 await tq.enqueue_many(connection, queue, list(range(i, i + 1000)))
             await done.wait()
+            while await (await connection.execute(UNRESOLVED, [queue])).fetchone():
+                await asyncio.sleep(0.02)
             gc.collect()
             print(sys.getallocatedblocks(), flush=True)
 
