@@ -1,4 +1,5 @@
 // Made by client/make of client/interface.json.
+import type { Access, ExceptionReason, Overlap, Priority, Requires, State } from './index.js'
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined }
 /** A number is seconds; a text as PostgreSQL reads an interval: '5 min'. */
 export type Interval = number | string
@@ -26,17 +27,17 @@ export interface Calls {
   /** cancel every unresolved task of a sealed group */
   cancelTaskGroup(arguments: { taskGroupId: string }): Promise<any>
   /** cancel the tasks of a queue that are in one of these states and have this name and these tags, at most so many; commits after each batch, so not in a transaction block; tasks is how many */
-  cancelTasks(arguments: { taskQueueId: string; name?: string | null; tags?: Json | null; states?: string[] | null; max?: number | null }): Promise<{ tasks: number | null }>
+  cancelTasks(arguments: { taskQueueId: string; name?: string | null; tags?: Json | null; states?: State[] | null; max?: number | null }): Promise<{ tasks: number | null }>
   /** change the priority of those tasks of a group that were never resolved */
-  changeTaskGroupPriority(arguments: { taskGroupId: string; priority: string }): Promise<any>
+  changeTaskGroupPriority(arguments: { taskGroupId: string; priority: Priority }): Promise<any>
   /** change the priority of an unresolved task; returns its status */
-  changeTaskPriority(arguments: { taskId: string; priority: string }): Promise<any>
+  changeTaskPriority(arguments: { taskId: string; priority: Priority }): Promise<any>
   /** claim this pending run; no row when the worker is quarantined; claim_for and definition as in claim_work() */
   claimTask(arguments: { taskId: string; runId: number; workerGroup?: string | null; workerId?: string | null; claimFor?: Interval | null; definition?: boolean | null }): Promise<{ task_id: string; run_id: number; worker_group: string; worker_id: string; taken_until: Date; payload: any; credentials: any; task: any; status: any }[]>
   /** claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one; for claim_for, or the claimTimeout; with their definitions and statuses if definition is true */
   claimWork(arguments: { taskQueueId: string; workerGroup?: string | null; workerId?: string | null; tasks?: number | null; wait?: Interval | null; claimFor?: Interval | null; definition?: boolean | null }): Promise<{ task_id: string; run_id: number; worker_group: string; worker_id: string; taken_until: Date; payload: any; credentials: any; task: any; status: any }[]>
   /** claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares */
-  claimWork(arguments: { taskQueueIds: string[]; workerGroup?: string | null; workerId?: string | null; tasks?: number | null; wait?: Interval | null; claimFor?: Interval | null; definition?: boolean | null; mode?: string | null }): Promise<{ task_id: string; run_id: number; worker_group: string; worker_id: string; taken_until: Date; payload: any; credentials: any; task_queue_id: string; task: any; status: any }[]>
+  claimWork(arguments: { taskQueueIds: string[]; workerGroup?: string | null; workerId?: string | null; tasks?: number | null; wait?: Interval | null; claimFor?: Interval | null; definition?: boolean | null; mode?: 'strict' | 'round-robin' | null }): Promise<{ task_id: string; run_id: number; worker_group: string; worker_id: string; taken_until: Date; payload: any; credentials: any; task_queue_id: string; task: any; status: any }[]>
   /** the policy that corresponds to a Conductor task definition and its use in a workflow */
   conductorPolicy(arguments: { taskDef: Json; workflowTask?: Json | null }): Promise<any>
   /** the state of a task as a Conductor status; NULL while it is unscheduled */
@@ -64,9 +65,9 @@ export interface Calls {
   /** drop a dead letter; the task stays as it is */
   discardDeadLetter(arguments: { taskId: string }): Promise<void>
   /** create a task from SQL arguments; deadline counts from when the task becomes visible, NULL: none, left out: tq.default_deadline; expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id */
-  enqueue(arguments: { taskQueueId: string; payload?: Json | null; taskId?: string | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: string | null; priority?: string | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string>
+  enqueue(arguments: { taskQueueId: string; payload?: Json | null; taskId?: string | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: Requires | null; priority?: Priority | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string>
   /** create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order */
-  enqueueTasks(arguments: { taskQueueId: string; payloads: Json[]; taskIds?: string[] | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: string | null; priority?: string | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string[]>
+  enqueueTasks(arguments: { taskQueueId: string; payloads: Json[]; taskIds?: string[] | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: Requires | null; priority?: Priority | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; name?: string | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; runAt?: Date | string | null }): Promise<string[]>
   /** tasks that a filter finds and that failed, in groups by reason and shape of their last error, the largest first, and the others as one without a reason; if the budget is used, a last row without a task says how far that came, and has the page after which to go on */
   failureGroups(arguments?: { filter?: Json | null; after?: string | null; max?: number | null; budget?: Interval | null }): Promise<{ error: string | null; reason: string | null; tasks: number | null; first_failed: Date | null; last_failed: Date | null; task_queue_ids: string[] | null; task_id: string | null; page: string | null }[]>
   /** the first messages of a durable subscription that are not acknowledged */
@@ -88,7 +89,7 @@ export interface Calls {
   /** a worker: when it was seen, its recent tasks, and its quarantines with their reasons */
   getWorker(arguments: { taskQueueId: string; workerGroup: string; workerId: string }): Promise<any>
   /** grant a role the scopes to produce, work, read, manage, join, depend or unique in a queue, or in all whose names begin like that when it ends in a star; work as workers of these names only */
-  grantQueue(arguments: { role: string; taskQueueId: string; access: string; workers?: string | null }): Promise<void>
+  grantQueue(arguments: { role: string; taskQueueId: string; access: Access; workers?: string | null }): Promise<void>
   /** grant scopes to a role and its members; a star at the end of a scope stands for any text */
   grantScopes(arguments: { role: string; scopes: string[] }): Promise<void>
   /** the graph of a task group for Graphviz */
@@ -138,7 +139,7 @@ export interface Calls {
   /** give a group a name, which views and pictures show beside its id; NULL: none */
   nameTaskGroup(arguments: { taskGroupId: string; name: string }): Promise<void>
   /** create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then, NULL: none, left out: tq.default_deadline; returns its id */
-  onGroupResolved(arguments: { taskGroupId: string; taskQueueId: string; payload?: Json | null; taskId?: string | null; priority?: string | null; retry?: number | null; deadline?: Interval | null; tags?: Json | null; name?: string | null; policy?: Json | null }): Promise<string>
+  onGroupResolved(arguments: { taskGroupId: string; taskQueueId: string; payload?: Json | null; taskId?: string | null; priority?: Priority | null; retry?: number | null; deadline?: Interval | null; tags?: Json | null; name?: string | null; policy?: Json | null }): Promise<string>
   /** let a recurring task create no tasks until resume_cron() */
   pauseCron(arguments: { name: string; owner?: string | null }): Promise<{ name: string; schedule: string; active: boolean; owner: string; job_id: number | null; command: string | null }[]>
   /** hand out no tasks of a queue until resume_queue(); nothing is lost, and time goes on */
@@ -146,7 +147,7 @@ export interface Calls {
   /** before DROP EXTENSION tq: unschedule the jobs of pg_cron that call only tq, and list what else is to be done, in that order: done, elsewhere, before, drop, after; statement NULL: by hand, or nothing */
   prepareDrop(): Promise<{ moment: string | null; object: string | null; statement: string | null }[]>
   /** delete resolved tasks of a queue that are in one of these states and were resolved so long ago, except those that unresolved tasks need; returns how many */
-  purge(arguments: { taskQueueId: string; states?: string[] | null; olderThan?: Interval | null; max?: number | null }): Promise<number>
+  purge(arguments: { taskQueueId: string; states?: State[] | null; olderThan?: Interval | null; max?: number | null }): Promise<number>
   /** let a worker claim no tasks until then; a past time ends the quarantine */
   quarantineWorker(arguments: { taskQueueId: string; workerGroup: string; workerId: string; quarantineUntil: Date | string; quarantineInfo?: string | null }): Promise<any>
   /** the channel that is notified when runs of this queue become claimable */
@@ -162,7 +163,7 @@ export interface Calls {
   /** resolve a running run as completed, with a result for result(); returns the status of the task */
   reportCompleted(arguments: { taskId: string; runId: number; result?: Json | null; credentials?: Json | null }): Promise<any>
   /** resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left */
-  reportException(arguments: { taskId: string; runId: number; reason: string; error?: Json | null; retryDelay?: Interval | null; retriesLeft?: number | null; errorMessage?: string | null; credentials?: Json | null }): Promise<any>
+  reportException(arguments: { taskId: string; runId: number; reason: ExceptionReason; error?: Json | null; retryDelay?: Interval | null; retriesLeft?: number | null; errorMessage?: string | null; credentials?: Json | null }): Promise<any>
   /** resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task */
   reportFailed(arguments: { taskId: string; runId: number; error?: Json | null; retryDelay?: Interval | null; retriesLeft?: number | null; errorMessage?: string | null; credentials?: Json | null }): Promise<any>
   /** a task group as a page of HTML that needs no other file: progress, failures, graph and runs */
@@ -190,7 +191,7 @@ export interface Calls {
   /** rerun the tasks of a group that ended without success for these reasons, by default any but canceled, with a new deadline from now if one is given; downstream: what depends on them waits for them again; returns how many tasks run again or wait again */
   retryTaskGroup(arguments: { taskGroupId: string; deadline?: Interval | null; reasons?: string[] | null; downstream?: boolean | null }): Promise<number>
   /** revoke what grant_queue() with the same arguments has granted, and nothing that another grant gives as well */
-  revokeQueue(arguments: { role: string; taskQueueId: string; access: string }): Promise<void>
+  revokeQueue(arguments: { role: string; taskQueueId: string; access: Access }): Promise<void>
   /** revoke scopes that were granted to a role, each as it was granted */
   revokeScopes(arguments: { role: string; scopes: string[] }): Promise<void>
   /** sign credentials with a new secret from now on; those of the claims that are out, and what on_group_resolved() has registered with them, stay valid, unless revoke is true */
@@ -198,7 +199,7 @@ export interface Calls {
   /** create a task of a recurring task now, apart from its schedule; returns its id, or NULL: skipped, because the last one is unresolved */
   runCronNow(arguments: { name: string; owner?: string | null }): Promise<string>
   /** have pg_cron create a task at each time of a schedule, as enqueue does, or change that; NULL: no deadline, and the default of enqueue of all else; returns one row */
-  scheduleCron(arguments: { name: string; schedule: string; taskQueueId: string; payload?: Json | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: string | null; priority?: string | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; overlap?: string | null }): Promise<{ name: string; schedule: string; active: boolean; owner: string; job_id: number | null; command: string | null }[]>
+  scheduleCron(arguments: { name: string; schedule: string; taskQueueId: string; payload?: Json | null; taskGroupId?: string | null; dependencies?: string[] | null; requires?: Requires | null; priority?: Priority | null; retries?: number | null; deadline?: Interval | null; expires?: Interval | null; delay?: Interval | null; routes?: string[] | null; scopes?: string[] | null; tags?: Json | null; extra?: Json | null; schedulerId?: string | null; projectId?: string | null; policy?: Json | null; retry?: number | null; overlap?: Overlap | null }): Promise<{ name: string; schedule: string; active: boolean; owner: string; job_id: number | null; command: string | null }[]>
   /** make an unscheduled task pending regardless of its dependencies; returns its status */
   scheduleTask(arguments: { taskId: string }): Promise<any>
   /** seal a group permanently, so that no more tasks can be created in it */

@@ -10,10 +10,13 @@ export type Connect = (PoolConfig & { hosts?: string[] }) | string
 
 export type Priority = 'highest' | 'very-high' | 'high' | 'medium' | 'low' | 'very-low' | 'lowest'
 
-type Enqueue = Parameters<Calls['enqueue']>[0]
-type EnqueueTasks = Parameters<Calls['enqueueTasks']>[0]
-export type EnqueueOptions = Omit<Enqueue, 'taskQueueId' | 'payload' | 'priority'> & { priority?: Priority }
-export type EnqueueManyOptions = Omit<EnqueueTasks, 'taskQueueId' | 'payloads' | 'priority'> & { priority?: Priority }
+export type Requires = 'all-completed' | 'all-resolved'
+export type Overlap = 'allow' | 'skip' | 'replace'
+export type Access = 'produce' | 'work' | 'read' | 'manage' | 'join' | 'depend' | 'unique'
+export type ExceptionReason = 'worker-shutdown' | 'intermittent-task' | 'malformed-payload' | 'resource-unavailable' | 'internal-error'
+
+export type EnqueueOptions = Omit<Parameters<Calls['enqueue']>[0], 'taskQueueId' | 'payload'>
+export type EnqueueManyOptions = Omit<Parameters<Calls['enqueueTasks']>[0], 'taskQueueId' | 'payloads'>
 
 export type State = 'unscheduled' | 'pending' | 'running' | 'completed' | 'failed' | 'exception'
 

@@ -17,10 +17,16 @@ export function timeOf (interval) {
 /** Returns an interval as the server reads it. */
 export const intervalOf = (value) => typeof value === 'number' ? `${value} s` : value
 
+function jsonOf (value, name) {
+  const json = JSON.stringify(value)
+  if (json === undefined) throw new TypeError(`a ${typeof value} is no JSON, which ${name} is`)
+  return json
+}
+
 function encode (value, type, name) {
   if (value === null && name !== 'payload') return null
-  if (type === 'jsonb') return JSON.stringify(value)
-  if (type === 'jsonb[]') return value.map((one) => JSON.stringify(one))
+  if (type === 'jsonb') return jsonOf(value, name)
+  if (type === 'jsonb[]') return value.map((one) => jsonOf(one, name))
   return type === 'interval' ? intervalOf(value) : value
 }
 

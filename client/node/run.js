@@ -57,7 +57,7 @@ export class Run {
     this.task = row.task ?? undefined
     this.status = row.status ?? undefined
     this.onProgress = onProgress
-    this.lasts(row.lasts, now)
+    this.lasts(Number(row.lasts), now)
   }
 
   get key () { return `${this.taskId}/${this.runId}` }

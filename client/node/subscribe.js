@@ -1,7 +1,9 @@
 // subscribe.js: reads a durable subscription, and acknowledges what its handler has done.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, Lost } from './connection.js'
+import { isLost, loggerOf } from './errors.js'
 import { query } from './query.js'
+import { textOf } from './run.js'
 
 const LOOK = 60000              // ms after which it looks without a notification
 const PUBLISHED = 'SELECT id, exchange, routing_key, cc, payload, published FROM tq.fetch($1, $2)'
@@ -10,8 +12,9 @@ export class Subscription {
   #connection; #stop = new AbortController(); #news = null; #seen = false; #options
 
   constructor ({ Client, config }, name, patterns, handler, options = {}) {
+    if (typeof handler !== 'function') throw new TypeError('the handler of a subscription is a function')
     this.name = name
-    this.#options = { max: 100, transaction: false, log: (level, text) => console.error(`tq ${level}: ${text}`), ...options }
+    this.#options = { max: 100, transaction: false, ...options, log: loggerOf(options.log ?? ((level, text) => console.error(`tq ${level}: ${text}`))) }
     const list = Array.isArray(patterns) ? patterns.map((exchange) => [exchange, '#']) : Object.entries(patterns)
     const begin = (client) => this.#begin(client, list.flatMap(([exchange, some]) => [some].flat().map((pattern) => [exchange, pattern])))
     this.#connection = new Connection({ Client, config, name: 'tq-subscription', begin, onError: (error) => this.#options.log('warning', error.message || error.code) })
@@ -40,19 +43,23 @@ export class Subscription {
 
   async #loop (handler) {
     let pause = 100
+    let ever = false
     while (!this.#stop.signal.aborted) {
       let fetched = false
       try {
         this.#seen = false
         const rows = await this.#connection.query(PUBLISHED, [this.name, this.#options.max])
-        fetched = true
+        fetched = ever = true
         for (const row of rows) await this.#handle(handler, { ...row, id: Number(row.id) })
         pause = 100
         if (rows.length === 0 && !this.#seen) await this.#rest((this.#options.poll ?? LOOK / 1000) * 1000)
       } catch (error) {
         if (error instanceof Lost || this.#stop.signal.aborted) continue
-        if (!fetched && /^(0A|TQ4|42|3F)/.test(error.code)) { await this.#connection.close(); throw error }
-        this.#options.log('error', `a message is handled again: ${error.message}`)
+        if (!fetched && !isLost(error) && (!ever || /^(0A|TQ4|42|3F)/.test(error.code))) {
+          await this.#connection.close()
+          throw error
+        }
+        this.#options.log('error', `${fetched ? 'a message is handled again' : 'no message can be fetched'}: ${textOf(error?.message ?? error)}`)
         await this.#rest(pause)
         pause = Math.min(2 * pause, 30000)
       }
@@ -76,9 +83,9 @@ export class Subscription {
   }
 
   async #rest (milliseconds) {
+    if (this.#stop.signal.aborted) return
     this.#news = new AbortController()
-    const signal = AbortSignal.any ? AbortSignal.any([this.#news.signal, this.#stop.signal]) : this.#news.signal
-    await sleep(milliseconds, null, { signal }).catch(() => {})
+    await sleep(milliseconds, null, { signal: this.#news.signal }).catch(() => {})
     this.#news = null
   }
 

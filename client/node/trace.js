@@ -1,7 +1,9 @@
 // trace.js: spans of OpenTelemetry, if @opentelemetry/api can be imported and has a provider.
-let api = null
+import { createRequire } from 'node:module'
+
+let api = null                  // by require(): a module that awaits at its top cannot be required itself
 try {
-  api = await import('@opentelemetry/api')
+  api = createRequire(import.meta.url)('@opentelemetry/api')
 } catch {}
 
 const tracer = () => api.trace.getTracer('tq-postgres')

@@ -33,10 +33,37 @@ const BEGIN = `SELECT pg_backend_pid() AS pid, quote_ident(tq.worker_channel($2,
 const LASTS = '(extract(epoch FROM c.taken_until - clock_timestamp()) * 1000)::float8 AS lasts'
 const COLUMNS = `c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status, ${LASTS}`
 const RESOLVE = 'SELECT outcome, task_id, run_id FROM tq.resolve($1::jsonb)'
+const OPTIONS = { concurrency: 10, batch: 500, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: undefined, id: undefined, claimFor: undefined, definition: undefined }
 let workers = 0
 
 const say = (level, text) => { if (level !== 'debug') console.error(`tq ${level}: ${text}`) }
 const reasonOf = (error) => [error.message || error.code, error.detail, error.hint].filter(Boolean).join('; ')
+
+// Returns the options with defaults; what cannot be is a TypeError, before anything has begun.
+function optionsOf (handler, given) {
+  const options = { ...OPTIONS, ...given, log: given.log ?? say }
+  const wrong = (name, what) => { throw new TypeError(`${name} of a worker is ${what}, not ${textOf(options[name])}`) }
+  if (typeof handler !== 'function') throw new TypeError('the handler of a worker is a function')
+  for (const name in options) if (!(name in OPTIONS)) throw new TypeError(`a worker has no option ${name}`)
+  if (!Number.isInteger(options.concurrency) || options.concurrency < 1) wrong('concurrency', 'a number from 1')
+  if (!Number.isInteger(options.batch) || options.batch < 0) wrong('batch', 'a number from 0')
+  if (typeof options.log !== 'function') wrong('log', 'a function')
+  for (const name of ['stopTimeout', 'grace']) timeOf(options[name])
+  return { ...options, signals: options.signals || [], log: loggerOf(options.log) }
+}
+
+const signaled = new Map()      // of a signal, the workers that it stops, by one listener of the process
+
+function stopBy (signal, worker) {
+  const all = signaled.get(signal) ?? new Set()
+  if (all.size === 0) process.on(signal, all.listener = () => { for (const one of all) one.stop() })
+  signaled.set(signal, all.add(worker))
+}
+
+function stopNoMore (signal, worker) {
+  const all = signaled.get(signal)
+  if (all?.delete(worker) && all.size === 0) process.off(signal, all.listener)
+}
 
 export class Worker {
   #main; #side; #sql; #handler; #options; #queue; #traced
@@ -48,11 +75,10 @@ export class Worker {
   #waits = false                // whether the main connection is in a claim that waits, or ended
   #claimed = false              // whether a claim has succeeded
   #reporting = null; #wake = null; #timer = null; #idle = null
-  #stopping = false; #stopped = null; #looping; #signals; #signaled = () => { this.stop() }; #channel = null; #pooled = false
+  #stopping = false; #stopped = null; #looping; #pooled = false
 
   constructor (source, queue, handler, options = {}) {
-    this.#options = { concurrency: 10, batch: 500, group: 'node', stopTimeout: 30, grace: 5, signals: ['SIGTERM', 'SIGINT'], log: say, ...options }
-    this.#options.log = loggerOf(this.#options.log)
+    this.#options = optionsOf(handler, options)
     this.id = options.id ?? `${hostname()}-${process.pid}-${++workers}`.replace(/[^\w.-]/g, '-').slice(-128)
     this.#queue = queue
     this.#handler = handler
@@ -61,8 +87,7 @@ export class Worker {
     this.#side = null
     this.#sql = this.#statements(Array.isArray(queue))
     this.#newSide = () => this.#connection(source, 'tq-worker-side', (client) => this.#listen(client), true)
-    this.#signals = this.#options.signals || []
-    for (const signal of this.#signals) process.on(signal, this.#signaled)
+    for (const signal of this.#options.signals) stopBy(signal, this)
     this.#looping = this.#loop()
     /** Resolved when the worker has stopped; rejected where it cannot work. */
     this.done = this.#looping.then(() => this.stop(), async (error) => { await this.stop({ timeout: 0 }); throw error })
@@ -205,6 +230,7 @@ export class Worker {
 
   #lose (run, reason) {
     run.lose(reason)
+    this.#wake?.()
     const i = this.#ready.indexOf(run)
     if (i >= 0) {
       this.#ready.splice(i, 1)
@@ -260,7 +286,7 @@ export class Worker {
 
   async #progress (run, last = false) {
     if (last) await run.showing
-    else if (run.showing || performance.now() < run.shown + LONG) return
+    else if (run.report || run.showing || performance.now() < run.shown + LONG) return
     if (!run.progress || run.lost) return
     await (run.showing = this.#show(run))
     run.showing = null
@@ -358,7 +384,7 @@ export class Worker {
 
   async #stop (timeout) {
     this.#stopping = true
-    for (const signal of this.#signals) process.off(signal, this.#signaled)
+    for (const signal of this.#options.signals) stopNoMore(signal, this)
     this.#wake?.()
     await this.#endClaims()
     this.#waits = true                  // reports go their own way now

@@ -165,3 +165,53 @@ test('a worker that cannot connect is stopped at once', { timeout: 30000 }, asyn
   deaf.close()
   for (const socket of sockets) socket.destroy()
 })
+
+test('options that cannot be are refused, and leave nothing', async () => {
+  const before = process.listenerCount('SIGTERM')
+  for (const options of [{ concurrency: '10' }, { concurrency: 0 }, { concurrency: 1.5 }, { batch: -1 }, { stopTimeout: 'soon' }, { grace: {} }, { log: 'stderr' }, { concurency: 5 }]) {
+    await assert.rejects(tq(pool).worker(own(), () => {}, options), TypeError, JSON.stringify(options))
+  }
+  await assert.rejects(tq(pool).worker(own(), 'handler'), TypeError)
+  await assert.rejects(tq(pool).subscribe('s', ['task-completed']), TypeError)
+  await assert.rejects(tq(pool).enqueue(own(), () => 1), TypeError)
+  await assert.rejects(tq(pool).enqueueMany(own(), [1, undefined]), TypeError)
+  assert.equal(process.listenerCount('SIGTERM'), before)
+})
+
+test('many workers of a process have one listener of a signal, which stops all', async () => {
+  const before = process.listenerCount('SIGUSR2')
+  const queue = own()
+  const workers = await Promise.all(Array.from({ length: 15 }, () => tq(pool).worker(queue, () => {}, { log: () => {}, signals: ['SIGUSR2'] })))
+  assert.equal(process.listenerCount('SIGUSR2'), before + 1)
+  process.emit('SIGUSR2')
+  await Promise.all(workers.map((worker) => worker.done))
+  assert.equal(process.listenerCount('SIGUSR2'), before)
+})
+
+test('what a handler does after its end opens nothing', async () => {
+  const queue = own()
+  const app = own()
+  let late
+  const worker = await tq({ ...pool.options, application_name: app }).worker(queue, (_, ctx) => { late = ctx }, quiet)
+  const task = await tq(pool).enqueue(queue)
+  assert.equal((await tq(pool).waitFor(task, 20)).state, 'completed')
+  await worker.stop()
+  late.progress(1, 2)
+  await sleep(300)
+  assert.equal(await value('count(*)::int FROM pg_stat_activity WHERE application_name = $1', [app]), 0)
+})
+
+test('a subscription whose driver fails says so, and one is stopped at any moment', { timeout: 30000 }, async () => {
+  const broken = poolOf((query, text, values) => /tq.fetch/.test(text) ? Promise.reject(new RangeError('odd')) : query(text, values))
+  await assert.rejects((await tq(broken).subscribe(`robust-${process.pid}`, ['task-completed'], () => {}, { log: () => { throw new Error('log') } })).done, RangeError)
+  for (const wait of [0, 1, 5, 20, 50]) {
+    const one = await tq(pool).subscribe(`robust-${process.pid}`, ['task-completed'], () => {}, { log: () => {} })
+    await sleep(wait)
+    const at = Date.now()
+    await one.stop()
+    await one.done
+    assert.ok(Date.now() - at < 2000, `${wait} ms`)
+  }
+  await tq(pool).call.unsubscribe({ name: `robust-${process.pid}` })
+  await broken.end()
+})
