@@ -96,12 +96,22 @@ test('SIGTERM gives back, and ends the worker', { skip }, async () => {
 
 test('a server that is killed is waited for', { skip }, async () => {
   await tq(pool).call.setQueue({ taskQueueId: 'restart/it', settings: { claimTimeout: 5 } })
-  await tq(pool).enqueueMany('restart/it', Array.from({ length: 500 }, (_, n) => n))
+  await tq(pool).enqueueMany('restart/it', Array.from({ length: 2000 }, (_, n) => n))
   let worked = 0
   const worker = await tq(pool).worker('restart/it', async () => { await sleep(20); worked++ }, quiet)
   await until('(SELECT count(*) > 50 FROM tq.task_overview WHERE state = \'completed\')')
   ctl('a', 'restart', '-m', 'immediate')
   ctl('a', 'restart', '-m', 'fast')
+  const worked1 = worked
+  for (const end = Date.now() + 60000; worked < worked1 + 20; await sleep(10)) assert.ok(Date.now() < end, 'it goes on')
+  process.kill(await sql("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tq-worker%' LIMIT 1"), 'SIGKILL')      // the server ends all sessions, and begins again
+  const worked2 = worked
+  for (const end = Date.now() + 60000; worked < worked2 + 20; await sleep(10)) assert.ok(Date.now() < end, 'it goes on')
+  const [pid] = readFileSync(join(folder, 'a', 'postmaster.pid'), 'utf8').split('\n')
+  process.kill(Number(pid), 'SIGKILL')
+  for (const end = Date.now() + 60000; ; await sleep(100)) {
+    try { ctl('a', 'start'); break } catch (error) { assert.ok(Date.now() < end, error.message) }      // sessions of the old one may be there
+  }
   await until("NOT EXISTS (SELECT FROM tq.task_overview WHERE task_queue_id = 'restart/it' AND state IN ('pending', 'running'))")
   assert.ok(worked >= 500)
   await worker.stop()
@@ -139,6 +149,14 @@ test('through PgBouncer in transaction mode', { skip: skip || !pooler && 'there 
   assert.ok(Date.now() - began < 4000, 'a claim that waits is canceled through it')
   const subscription = await tq(through).subscribe('pooled', ['task-completed'], () => {})
   await assert.rejects(subscription.done, { code: '0A000', hint: /Connect to the server itself/ })
+  const messages = []
+  const polled = await tq(through).subscribe('pooled', ['task-completed'], (message) => { messages.push(message.payload.status.taskId) }, { poll: 0.2, transaction: true, log: () => {} })
+  await until("EXISTS (SELECT FROM tq.subscription_overview WHERE name = 'pooled')")
+  const other = await tq(through).worker('pooled/it', () => 2, quiet)
+  const last = await tq(through).enqueue('pooled/it', {})
+  for (const end = Date.now() + 20000; !messages.includes(last); await sleep(50)) assert.ok(Date.now() < end, 'a subscription that polls has the message')
+  await polled.stop()
+  await other.stop()
   await through.end()
   child.kill('SIGTERM')
 })
