@@ -287,6 +287,25 @@ async function rights() {
 	cookie = own;
 }
 
+// A search whose time was over goes on by itself; all rows are ticked at once.
+async function searches() {
+	const page = await open(web, { role: 'op' });
+	await page.route(`${web.url}/tasks?name=all`, async route => {
+		const answer = await route.fetch();
+		await route.fulfill({ response: answer, body: (await answer.text()).replace('</main>', '<p class=more>So far. <a class=button href="/tasks?name=report" data-on>Search on</a></p></main>') });
+	});
+	await page.goto(`${web.url}/tasks?name=all`);
+	await page.waitForFunction(() => document.querySelectorAll('#tasks tbody tr').length === 4);
+	ok(true, 'a search goes on while its page is read');
+	is(await page.locator('.more').count(), 0, 'to its end');
+	await page.check('#tasks input.all');
+	is(await page.locator('#tasks input[name=pick]:checked').count(), 4, 'all rows are ticked');
+	await page.click('text=Selected rows');
+	is(await page.locator('text=Cancel 4 tasks').count(), 1, 'and counted');
+	is(page.problems.join('\n'), '', 'the browser has nothing to say');
+	await page.context().close();
+}
+
 const pages = () => ['/queues', '/queue?name=shop/mail', '/tasks', '/tasks?state=failed', `/task?id=${idOf("state = 'running'")}`, '/groups', `/group?id=${group}`, '/failures', '/dead-letters', '/cron', '/workers',
 	'/messages', '/health', '/audit', '/create', '/do?call=rerun_task&task=x'];
 
@@ -351,6 +370,7 @@ await run(async () => {
 	await groups();
 	await failures();
 	await letters();
+	await searches();
 	await barriers();
 	await looks();
 	await web.stop();

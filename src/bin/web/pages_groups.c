@@ -52,8 +52,8 @@ put_more_groups(Page *page, const PGresult *rows)
 		return;
 	url = url_of("/groups", "find", page_query(page, "find"), "after",
 				 row_get(rows, last, "page"), NULL);
-	html(page, "<p class=more><a class=button href=\"%s\">%s</a></p>", url,
-		 is_cut ? "Search on" : "Next 100");
+	html(page, "<p class=more><a class=button href=\"%s\"%s>%s</a></p>", url,
+		 is_cut ? " data-on" : "", is_cut ? "Search on" : "Next 100");
 	free(url);
 }
 

@@ -166,8 +166,8 @@ put_more(Page *page, const PGresult *rows)
 				  row_number(rows, last, "present"));
 		html(page, " are looked through. ");
 	}
-	html(page, "<a class=button href=\"%s\">%s</a></p>", url,
-		 is_search ? "Search on" : "Next 100");
+	html(page, "<a class=button href=\"%s\"%s>%s</a></p>", url,
+		 is_search ? " data-on" : "", is_search ? "Search on" : "Next 100");
 	free(url);
 }
 

@@ -377,8 +377,9 @@ put_rows(Page *page, const View *view, const PGresult *rows, int n)
 		 "id=\"%s\"><caption class=away>%s</caption><thead><tr>",
 		 view->table->caption, view->table->id, view->table->caption);
 	if (view->table->pick)
-		html(page,
-			 "<th scope=col class=pick><span class=away>Select</span></th>");
+		html(page, "<th scope=col class=pick><span class=away>Select</span>"
+				   "<input type=checkbox class=all aria-label=\"Select all\" "
+				   "hidden></th>");
 	for (const Column *column = view->table->columns; column->name; column++)
 		if (is_shown(view, page, column))
 			put_head(page, view, column);

@@ -1,5 +1,5 @@
 // What the pages do with a script: copy ids, show times in the reader's zone and as they
-// pass, and replace in place what changes.
+// pass, tick all rows, go on with a search, and replace in place what changes.
 (() => {
 	'use strict';
 
@@ -69,6 +69,7 @@
 
 	const prepare = root => {
 		for (const button of root.querySelectorAll('button.copy')) button.hidden = false;
+		for (const box of root.querySelectorAll('input.all')) box.hidden = false;
 		for (const input of root.querySelectorAll('input[name=token]')) input.value = token;
 		tick(root);
 		clock(root);
@@ -114,6 +115,26 @@
 		source.onerror = () => (source.readyState === EventSource.CLOSED ? logIn() : say('Not live: tries to connect'));
 	};
 
+	// A search whose time was over goes on, until there is a page of rows; its link does it without a script.
+	const searchOn = async () => {
+		for (let i = 0; i < 50; i++) {
+			const more = document.querySelector('.more:has([data-on])');
+			const body = document.querySelector('main tbody');
+			if (!more || !body || body.rows.length >= 100) return;
+			const answer = await fetch(more.querySelector('a').href);
+			if (!answer.ok || answer.redirected) return;
+			const found = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
+			prepare(found);
+			body.append(...found.querySelectorAll('tbody tr'));
+			more.replaceWith(...found.querySelectorAll('.more'));
+		}
+	};
+
+	document.addEventListener('change', event => {
+		if (!event.target.matches('input.all')) return;
+		for (const box of event.target.closest('table').querySelectorAll('input[name=pick]')) box.checked = event.target.checked;
+	});
+
 	document.addEventListener('click', async event => {
 		const button = event.target.closest('button.copy');
 		if (!button) return;
@@ -124,6 +145,7 @@
 
 	prepare(document);
 	document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+	searchOn();
 	setInterval(() => tick(document), 1000);
 	if (document.body.classList.contains('has-live')) {
 		begin();
