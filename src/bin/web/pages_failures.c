@@ -54,7 +54,13 @@ put_more(Page *page, const PGresult *rows)
 		 "<p class=more>These are of the tasks that were created since ");
 	html_time(page, row_number(rows, last, "first_failed"),
 			  row_number(rows, last, "present"));
-	html(page, ". <a class=button href=\"%s\">Those before</a></p>", url);
+	html(page, ". <a class=button href=\"%s\">Those before</a>", url);
+	free(url);
+	url = url_of("/failures", "queue", queue == NULL ? "" : queue, "new",
+				 page_query(page, "new"), "long", "1", NULL);
+	if (page_query(page, "long") == NULL)
+		html(page, " <a class=button href=\"%s\">Search for longer</a>", url);
+	html(page, "</p>");
 	free(url);
 }
 
@@ -85,7 +91,7 @@ static const Table failure_table = {
 		" regexp_split_to_table(f.error, '<[a-z]+>|[.]{3}') AS p ORDER BY"
 		" length(p) DESC LIMIT 1), '')))::text END AS filter, f.page"
 		" FROM tq.failure_groups(jsonb_strip_nulls(jsonb_build_object("
-		"'queue', nullif($1, ''))), nullif($2, ''), budget => '100 ms') AS f"
+		"'queue', nullif($1, ''))), nullif($2, ''), budget => $4::interval) AS f"
 		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
 		" now() - $3::interval",
 	.columns = failure_columns,
@@ -105,12 +111,13 @@ page_failures(Page *page)
 	const char *after = page_query(page, "after");
 	const char *chosen = page_query(page, "new");
 	size_t span = chosen == NULL ? 0 : (size_t) atoi(chosen);
-	const char *values[3] = {queue == NULL ? "" : queue,
+	const char *values[4] = {queue == NULL ? "" : queue,
 							 after == NULL ? "" : after};
 
 	if (span >= SPANS)
 		span = 0;
 	values[2] = spans[span].span;
+	values[3] = page_query(page, "long") == NULL ? "150 ms" : "1.5 s";
 	page_title(page, "Failures");
 	html_find(page, "queue", "Queue, such as shop/*");
 	html(page,
@@ -127,7 +134,7 @@ page_failures(Page *page)
 	}
 	html(page, "</div>");
 	region_begin(page, "all");
-	table_show(page, &failure_table, 3, values);
+	table_show(page, &failure_table, 4, values);
 	region_end(page);
 }
 

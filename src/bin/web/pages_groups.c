@@ -312,13 +312,22 @@ group_find(Page *page)
 	return database_query(
 		page,
 		is_id(values[0])
-			? "SELECT $1::text AS id, (SELECT d.group_name FROM tq.find_tasks("
-			  "jsonb_build_object('group', $1::text), max => 1) AS f JOIN"
-			  " tq.task_details AS d USING (task_id)) AS name"
+			? "SELECT $1::text AS id, (SELECT d.group_name FROM tq.task_details"
+			  " AS d WHERE d.task_id = (SELECT g.task_id FROM"
+			  " tq.list_task_group($1::tq.slugid, max => 1) AS g)) AS name"
 			: "SELECT coalesce((SELECT g.task_group_id::text FROM"
 			  " tq.find_groups(rtrim($1::text, '*'), max => 1, budget => '1 s') AS g"
 			  " WHERE g.task_group_id IS NOT NULL), $1) AS id, $1 AS name",
 		1, values);
+}
+
+/* What the database says where there is no group to be shown. */
+static void
+refuse(Page *page)
+{
+	if (strcmp(page->state, "TQ404") == 0)
+		page->status = MHD_HTTP_NOT_FOUND;
+	html_error(page);
 }
 
 static void
@@ -349,9 +358,7 @@ show_group(Page *page, const char *id)
 
 	if (row == NULL)
 	{
-		if (strcmp(page->state, "TQ404") == 0)
-			page->status = MHD_HTTP_NOT_FOUND;
-		html_error(page);
+		refuse(page);
 		return;
 	}
 	tasks = row_number(row, 0, "tasks");
@@ -378,7 +385,7 @@ page_group(Page *page)
 			   : row == NULL ? ""
 							 : row_get(row, 0, "id"));
 	if (row == NULL)
-		html_error(page);
+		refuse(page);
 	else
 		show_group(page, row_get(row, 0, "id"));
 	PQclear(row);

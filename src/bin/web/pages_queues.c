@@ -416,7 +416,8 @@ static const Table failure_table = {
 	.caption = "Failures",
 	.sql = "SELECT coalesce(error, '(no error)') AS error, reason, tasks,"
 		   " last_failed, task_id FROM tq.failure_groups("
-		   "jsonb_build_object('queue', $1::text), max => 10)"
+		   "jsonb_build_object('queue', $1::text), max => 10,"
+		   " budget => '100 ms')"
 		   " WHERE task_id IS NOT NULL",
 	.columns = failure_columns,
 	.sort = "-tasks",
