@@ -8,8 +8,10 @@
 # Of Celery each kind of worker that has up to ten tasks at a time on two cores.
 python_workers() {
 	local round what n
-	/usr/bin/python3 -c 'import celery, psycopg, redis' 2>/dev/null && command -v redis-server >/dev/null ||
-		{ echo 'clients.python: there is no celery and redis' >&2; return; }
+	if ! { /usr/bin/python3 -c 'import celery, psycopg, redis' && command -v redis-server; } >/dev/null 2>&1; then
+		echo 'clients.python: there is no celery and redis' >&2
+		return
+	fi
 	n=$(scaled 20000 5000)
 	row clients.python tasks/s "the worker of each for Python, tasks that do nothing: $n worked off"
 	for ((round = 0; round < rounds; round++)); do

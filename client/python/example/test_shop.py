@@ -38,6 +38,16 @@ class ShopTest(unittest.TestCase):
         self.box.advance("1 day")
         self.assertEqual(len(self.box.drain("shop/question", shop.app.work)), 1)
 
+    def test_what_a_handler_that_fails_has_done_is_undone(self) -> None:
+        def handler(payload, ctx):
+            tq.enqueue(self.box.connection, "shop/bill", {"order": 7})
+            raise RuntimeError("no paper")
+
+        tq.enqueue(self.box.connection, "shop/print", {"order": 7})
+        [done] = self.box.drain("shop/print", handler)
+        self.assertEqual((done.state, str(done.error)), ("failed", "no paper"))
+        self.box.refute_enqueued("shop/bill")
+
     def test_nothing_is_left_of_the_others(self) -> None:
         self.box.refute_enqueued("shop/mail")
         self.box.refute_enqueued("shop/question")

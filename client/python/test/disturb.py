@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 import tq
+from tq.connection import Kept
 
 folder = Path(tempfile.mkdtemp(prefix="tq-"))
 here = Path(__file__).parent
@@ -163,6 +164,21 @@ def test_a_notification_of_another_role_takes_no_run():
             connection.execute("SELECT pg_notify(tq.worker_channel('g', 'w'), '[]')")
             assert tq.wait_for(connection, task, 20).state == "completed"
     assert aborted == [False], aborted
+
+
+def test_an_error_of_the_driver_is_no_lost_connection():
+    async def ask():
+        kept = Kept("", "kept")
+        first = await kept.query("SELECT pg_backend_pid() AS pid")
+        try:
+            await asyncio.wait_for(kept.query("SELECT %s::text", ["\0"]), 10)
+            raise AssertionError("NUL is sent")
+        except psycopg.DataError:
+            pass
+        assert await kept.query("SELECT pg_backend_pid() AS pid") == first
+        await kept.close()
+
+    asyncio.run(ask())
 
 
 def test_through_pgbouncer_in_transaction_mode():
