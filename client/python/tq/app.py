@@ -27,6 +27,7 @@ from .connection import Source
 from .errors import MalformedPayload
 from .query import AsyncDatabase, Database
 from .run import Context
+from .subscribe import AsyncSubscription, Patterns, Subscription
 from .worker import AsyncWorker, Worker
 
 if sys.version_info >= (3, 10):
@@ -163,6 +164,18 @@ class App:
     def aworker(self, queues: Optional[Queues] = None, **options: Any) -> AsyncWorker:
         """Return a worker for programs of asyncio."""
         return AsyncWorker(self.source, **self._given(queues, options))
+
+    def subscribe(
+        self, name: str, patterns: Patterns, handler: Callable[..., Any], **options: Any
+    ) -> Subscription:
+        """Return what reads a durable subscription of that name."""
+        return Subscription(self.source, name, patterns, handler, **options)
+
+    def asubscribe(
+        self, name: str, patterns: Patterns, handler: Callable[..., Any], **options: Any
+    ) -> AsyncSubscription:
+        """Return the same for programs of asyncio."""
+        return AsyncSubscription(self.source, name, patterns, handler, **options)
 
 
 def app_of(text: str) -> App:
