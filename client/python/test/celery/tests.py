@@ -191,6 +191,8 @@ def early_acknowledgement_and_kill():
         app.note.delay("b")
         until(lambda: len(lines()) == 2)
         time.sleep(4)
+        bindings = "SELECT count(*) FROM tq.task_details WHERE task_queue_id LIKE 'celery/\\_%%' AND state = 'running'"
+        until(lambda: sql(bindings) == [(2,)], 10)  # remote control and news, not those of the dead
     assert lines() == ["begin a", "b"]
 
 
@@ -276,10 +278,12 @@ def server_restarts():
 @test
 def sessions_are_ended():
     with Worker("-c", "1"):
+        sessions = "FROM pg_stat_activity WHERE application_name = 'kombu'"
         for word in "abc":
-            sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kombu'"
-            )
+            sql(f"SELECT pg_cancel_backend(pid) {sessions}")
+            send(f"before {word}")
+            until(lambda: f"before {word}" in lines(), 20)
+            sql(f"SELECT pg_terminate_backend(pid) {sessions}")
             send(word)
             until(lambda: word in lines(), 60)
         until(lambda: pong() == {"w@test"})

@@ -121,7 +121,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         self.claims = connection.claims
         self.ready: "Deque[Tuple[str, Dict[str, Any]]]" = deque()
         self.unacknowledged: Set[str] = set()  # queues that are consumed with no_ack
-        self.declared: Set[str] = set()  # queues that do not last
+        self.declared: Dict[str, float] = {}  # queues that do not last, and how long messages do
 
     # ---- publish ----
 
@@ -193,24 +193,22 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
         if kwargs.get("auto_delete") or kwargs.get("exclusive") or not kwargs.get("durable", True):
-            arguments = kwargs.get("arguments") or {}
-            self.declared.add(queue)
+            ttl = (kwargs.get("arguments") or {}).get("x-message-ttl", TRANSIENT_TTL * 1000)
+            self.declared[queue] = ttl / 1000
             self.connection.bindings.setdefault(queue, [])
-            self.connection.ttl[queue] = arguments.get("x-message-ttl", TRANSIENT_TTL * 1000) / 1000
 
     def _queue_bind(self, exchange: str, key: str, pattern: Any, queue: str) -> None:
         bindings = self.connection.bindings.get(queue)
         if bindings is not None:
-            row = {
-                "queue": queue,
-                "key": key,
-                "pattern": pattern,
-                "type": self.typeof(exchange).type,
-            }
+            ttl = self.declared.get(queue, TRANSIENT_TTL)
+            row = dict(
+                queue=queue, key=key, pattern=pattern, type=self.typeof(exchange).type, ttl=ttl
+            )
             bindings.append(self.connection.bind(self.prefix, exchange, row))
             self.connection.wake()
 
     def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
+        self.declared.pop(queue, None)
         bindings = self.connection.bindings.pop(queue, None)
         if bindings is None:
             self._purge(queue)
@@ -231,14 +229,16 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
     def sources(self) -> Dict[str, str]:
         """The task queues that are consumed, each with its queue of kombu."""
-        found = {}
-        for queue in self._active_queues:
-            bindings = self.connection.bindings.get(queue)
-            if bindings is None:
-                found[names.queue_id(self.prefix, queue)] = queue
-            for binding in bindings or []:
-                found[binding.queue_id] = queue
-        return found
+        return {
+            task_queue: queue for queue in self._active_queues for task_queue in self.places(queue)
+        }
+
+    def places(self, queue: str) -> List[str]:
+        """The task queues of a queue: its own, or one for each binding."""
+        bindings = self.connection.bindings.get(queue)
+        if bindings is None:
+            return [names.queue_id(self.prefix, queue)]
+        return [binding.queue_id for binding in bindings]
 
     def room(self) -> int:
         """How many messages may be delivered before others are acknowledged."""
@@ -302,18 +302,11 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         return delivered
 
     def _get(self, queue: str, timeout: Optional[float] = None) -> Dict[str, Any]:
-        if not self.ready:
-            bindings = self.connection.bindings.get(queue)
-            ids = (
-                [names.queue_id(self.prefix, queue)]
-                if bindings is None
-                else [b.queue_id for b in bindings]
-            )
-            while not self.ready and self.claim(dict.fromkeys(ids, queue), 1):
-                pass
-        if not self.ready:
-            raise Empty()
-        return self.ready.popleft()[1]
+        waiting = len(self.ready)
+        while self.claim(dict.fromkeys(self.places(queue), queue), 1):
+            if len(self.ready) > waiting:
+                return self.ready.pop()[1]
+        raise Empty()
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         message = super().basic_get(queue, no_ack=no_ack, **kwargs)
@@ -349,7 +342,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
                     tag = self.ready.popleft()[1]["properties"]["delivery_tag"]
                     if not self.connection.broken:
                         self.claims.report(tag, None)
-            for queue in self.declared:
+            for queue in list(self.declared):
                 self.queue_delete(queue)
         super().close()
 
@@ -372,7 +365,6 @@ class Transport(virtual.Transport):  # type: ignore[misc]
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
         self.bindings: Dict[str, List[Binding]] = {}  # of queues that do not last
-        self.ttl: Dict[str, float] = {}
         self.numbers = count(1)
         self.hub: Any = None
         self.open()
@@ -458,10 +450,9 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         """A binding is a task that is claimed; its place is the first that no other has."""
         queue_id = names.exchange_id(prefix, exchange)
         used = {binding["place"] for _, binding in self.bound(queue_id)}
-        payload: Dict[str, Any] = {**row, "ttl": self.ttl[row["queue"]]}
         for place in (n for n in count() if n not in used):
             policy = dumps({"uniqueKey": str(place), **BRIEFLY})
-            values: Dict[str, Any] = {"queue": queue_id, "payload": dumps({**payload, "place": place}),
+            values: Dict[str, Any] = {"queue": queue_id, "payload": dumps({**row, "place": place}),
                       "name": row["queue"][:255], "policy": policy}  # fmt: skip
             with self.db.transaction():
                 task = self.db.execute("SELECT tq.slugid()").fetchone()[0]  # type: ignore[index]

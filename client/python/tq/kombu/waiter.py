@@ -5,6 +5,7 @@ commit of the first message, however long that takes.  So there are no polls.
 """
 
 import contextlib
+import select
 from typing import Any, Callable, FrozenSet, Iterator, Optional
 
 import psycopg
@@ -36,8 +37,10 @@ class Waiter:
             self.db = self.connect()
         self.end()
         query = WAIT.format(sql.Literal(sorted(queues)), sql.Literal(WAIT_FOR)).as_string(self.db)
-        self.db.pgconn.send_query(query.encode())
-        self.db.pgconn.flush()
+        with self._lost():
+            self.db.pgconn.send_query(query.encode())
+            while self.db.pgconn.flush():
+                select.select([], [self], [], 1)
         self.queues = queues
         return new
 
@@ -53,11 +56,16 @@ class Waiter:
         return True
 
     def end(self) -> None:
-        """Ends a wait, whatever comes of it."""
-        if self.db is not None and self.queues:
-            with self._lost(), contextlib.suppress(psycopg.errors.QueryCanceled):
+        """Ends a wait, whatever comes of it.
+
+        A cancel that comes before the call has begun does nothing, so that it is repeated; one
+        that comes after it may end the next call, which is a wait that is over, too.
+        """
+        while self.db is not None and self.queues:
+            with self._lost():
                 self.db.pgconn.get_cancel().cancel()
-                self._results()
+                select.select([self], [], [], 0.1)
+                self.has_ended()
 
     def close(self) -> None:
         db, self.db = self.db, None
@@ -68,13 +76,13 @@ class Waiter:
     def _results(self) -> None:
         assert self.db is not None
         self.queues = frozenset()
-        error = None
+        error: Optional[psycopg.Error] = None
         while (result := self.db.pgconn.get_result()) is not None:
             if result.status == ExecStatus.FATAL_ERROR:
                 error = psycopg.errors.error_from_result(result)
         if error is not None and error.sqlstate is None:
             raise psycopg.OperationalError(str(error))
-        if error is not None:
+        if error is not None and not isinstance(error, psycopg.errors.QueryCanceled):
             raise error
 
     @contextlib.contextmanager
