@@ -1,6 +1,7 @@
 """Tests of tq.kombu with real workers; run starts it.  Prints TAP."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -345,6 +346,7 @@ def hostile_messages():
 @test
 def a_transaction_of_the_caller():
     import psycopg2
+    import sqlalchemy
 
     with psycopg.connect() as db, tq.kombu.within(db):
         app.note.delay("never")
@@ -353,11 +355,15 @@ def a_transaction_of_the_caller():
     with psycopg2.connect("") as db, tq.kombu.within(db):
         app.note.delay("a")
         assert sql("SELECT count(*) FROM tq.task_details") == [(0,)]
+    engine = sqlalchemy.create_engine("postgresql+psycopg2://")
+    with engine.begin() as connection, tq.kombu.within(connection.connection):
+        app.note.delay("b")
+        assert sql("SELECT count(*) FROM tq.task_details") == [(1,)]
     with psycopg.connect() as db, tq.kombu.within(db):
         chain(app.add.s(1, 1), app.note.s()).delay()
     app.note.delay("c")
     with Worker("-c", "1"):
-        until(lambda: sorted(lines()) == ["2", "a", "c"])
+        until(lambda: sorted(lines()) == ["2", "a", "b", "c"])
 
 
 @test
@@ -400,12 +406,13 @@ def no_polls():
 
 @test
 def other_pools():
-    for pool in ("solo", "threads"):
+    pools = ["solo", "threads"] + (["gevent"] if importlib.util.find_spec("gevent") else [])
+    for pool in pools:
         with Worker("-P", pool, "-c", "2", name=pool, TQ_CLAIM_FOR="3"):
             app.late.delay(pool, 5)
             until(lambda: f"end {pool}" in lines())
             until(lambda: set(states()) == {"completed"})
-    assert lines() == ["begin solo", "end solo", "begin threads", "end threads"]
+    assert lines() == [f"{moment} {pool}" for pool in pools for moment in ("begin", "end")]
 
 
 @test
