@@ -29,10 +29,8 @@ export class Connection {
   #host = 0
   #stop = new AbortController()
 
-  /**
-   * begin(client) is done with each new connection, before any query.  One that waits has no timeout
-   * of the driver, whatever the pool has; one that is patient is tried again after any error.
-   */
+  // begin(client) is done with each new connection, before any query.  One that waits has no timeout
+  // of the driver, whatever the pool has; one that is patient is tried again after any error.
   constructor ({ Client, config, name, onError, begin, waits = false, patient = false }) {
     Object.assign(this, { Client, hosts: hostsOf(config), onError, begin, waits, patient })
     this.config = { keepAlive: true, connectionTimeoutMillis: 10000, ...config, password: config.password, application_name: config.application_name ?? name }

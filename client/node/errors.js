@@ -5,11 +5,8 @@
 export class TqError extends Error {
   constructor (error) {
     super(error.message, { cause: error })
-    this.name = new.target.name
-    this.code = error.code
-    this.detail = error.detail
-    this.hint = error.hint
-    this.severity = error.severity
+    const { code, detail, hint, severity } = error
+    Object.assign(this, { name: new.target.name, code, detail, hint, severity })
   }
 }
 export class BadInput extends TqError {}
@@ -52,41 +49,24 @@ export const loggerOf = (log) => (...given) => {
 export class Outcome extends Error {
   constructor (reason, message, { retryDelay, retriesLeft, details, cause } = {}) {
     super(message ?? reason, { cause })
-    this.name = new.target.name
-    this.reason = reason
-    this.retryDelay = retryDelay
-    this.retriesLeft = retriesLeft
-    this.details = details
+    Object.assign(this, { name: new.target.name, reason, retryDelay, retriesLeft, details })
   }
 }
 
 /** The run is tried again after that time, while there are retries. */
-export class Retry extends Outcome {
-  constructor (delay, message, options) { super('intermittent-task', message, { retryDelay: delay, ...options }) }
-}
+export class Retry extends Outcome { constructor (delay, message, options) { super('intermittent-task', message, { retryDelay: delay, ...options }) } }
 /** The run is put back for that time; that is no attempt. */
-export class Defer extends Outcome {
-  constructor (delay) { super('defer', `put back for ${delay}`, { retryDelay: delay }) }
-}
+export class Defer extends Outcome { constructor (delay) { super('defer', `put back for ${delay}`, { retryDelay: delay }) } }
 /** The run has failed, and is not tried again, whatever its policy says. */
-export class Terminal extends Outcome {
-  constructor (message, options) { super('failed-terminal', message, options) }
-}
-export class MalformedPayload extends Outcome {
-  constructor (message, options) { super('malformed-payload', message, options) }
-}
-export class ResourceUnavailable extends Outcome {
-  constructor (message, options) { super('resource-unavailable', message, options) }
-}
-export class InternalError extends Outcome {
-  constructor (message, options) { super('internal-error', message, options) }
-}
+export class Terminal extends Outcome { constructor (message, options) { super('failed-terminal', message, options) } }
+export class MalformedPayload extends Outcome { constructor (message, options) { super('malformed-payload', message, options) } }
+export class ResourceUnavailable extends Outcome { constructor (message, options) { super('resource-unavailable', message, options) } }
+export class InternalError extends Outcome { constructor (message, options) { super('internal-error', message, options) } }
 
 /** Why the signal of a run is aborted: canceled, claim-expired, deleted, worker-shutdown, … */
 export class Aborted extends Error {
   constructor (reason) {
     super(`the run was ended: ${reason}`)
-    this.name = 'AbortError'
-    this.reason = reason
+    Object.assign(this, { name: 'AbortError', reason })
   }
 }

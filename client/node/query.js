@@ -8,9 +8,9 @@ const milliseconds = { ms: 1, s: 1000, sec: 1000, second: 1000, min: 60000, minu
 /** Returns the milliseconds of a time that the client itself waits: seconds, or such as '5 min'. */
 export function timeOf (interval) {
   if (typeof interval === 'number') return interval * 1000
-  const [, number, unit] = /^(\d+(?:\.\d+)?) ?([a-z]+?)s?$/.exec(interval === '' ? 'no' : interval.replace(/ ms$/, ' msx')) ?? []
-  const factor = milliseconds[unit === 'msx' ? 'ms' : unit]
-  if (factor === undefined) throw new TypeError(`${interval} is no time such as 30 or '5 min'`)
+  const [, number, unit] = /^(\d+(?:\.\d+)?) ?(ms|[a-z]+?)s?$/.exec(interval) ?? []
+  const factor = milliseconds[unit]
+  if (factor === undefined) throw new TypeError(`${String(interval)} is no time such as 30 or '5 min'`)
   return number * factor
 }
 

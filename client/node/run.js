@@ -5,9 +5,7 @@ import { intervalOf, query } from './query.js'
 const STACK = 4000              // characters of a stack that are kept
 
 /** A value as text, also one that cannot be made one. */
-export const textOf = (value) => {
-  try { return `${value}` } catch { return Object.prototype.toString.call(value) }
-}
+export const textOf = (value) => { try { return `${value}` } catch { return Object.prototype.toString.call(value) } }
 
 const numberOf = (value) => {
   if (value === null || Number.isFinite(Number(value))) return value

@@ -19,7 +19,7 @@ export class Subscription {
     const begin = (client) => this.#begin(client, list.flatMap(([exchange, some]) => [some].flat().map((pattern) => [exchange, pattern])))
     this.#connection = new Connection({ Client, config, name: 'tq-subscription', begin, onError: (error) => this.#options.log('warning', error.message || error.code) })
     /** Resolved when it has stopped; rejected where it cannot begin. */
-    this.done = this.#loop(handler)
+    this.done = this.#loop(handler).finally(() => this.#connection.close())
   }
 
   async #begin (client, bindings) {
@@ -55,10 +55,7 @@ export class Subscription {
         if (rows.length === 0 && !this.#seen) await this.#rest((this.#options.poll ?? LOOK / 1000) * 1000)
       } catch (error) {
         if (error instanceof Lost || this.#stop.signal.aborted) continue
-        if (!fetched && !isLost(error) && (!ever || /^(0A|TQ4|42|3F)/.test(error.code))) {
-          await this.#connection.close()
-          throw error
-        }
+        if (!fetched && !isLost(error) && (!ever || /^(0A|TQ4|42|3F)/.test(error.code))) throw error
         this.#options.log('error', `${fetched ? 'a message is handled again' : 'no message can be fetched'}: ${textOf(error?.message ?? error)}`)
         await this.#rest(pause)
         pause = Math.min(2 * pause, 30000)

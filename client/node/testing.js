@@ -90,10 +90,8 @@ class Sandbox {
   [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')] () { return this.rollback() }
 }
 
-/**
- * Begins a transaction on a client of a pool, which the end of the test rolls back: that of the
- * context of node:test or of vitest, or else of await using, or rollback().
- */
+// Begins a transaction on a client of a pool, which the end of the test rolls back: that of the
+// context of node:test or of vitest, or else of await using, or rollback().
 export async function sandbox (pool, context) {
   const client = await pool.connect()
   await client.query('BEGIN')

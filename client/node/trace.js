@@ -31,10 +31,7 @@ export function inSpan (run, work) {
   const options = {
     kind: api.SpanKind.CONSUMER,
     links: parent && !child ? [{ context: parent }] : [],
-    attributes: {
-      'messaging.system': 'tq', 'messaging.operation.name': 'process', 'messaging.destination.name': run.queue,
-      'messaging.message.id': run.taskId, 'tq.run_id': run.runId,
-    },
+    attributes: { 'messaging.system': 'tq', 'messaging.operation.name': 'process', 'messaging.destination.name': run.queue, 'messaging.message.id': run.taskId, 'tq.run_id': run.runId },
   }
   return tracer().startActiveSpan(`process ${run.queue}`, options, context, async (span) => {
     try {

@@ -12,9 +12,7 @@ import { intervalOf, timeOf } from './query.js'
 import { Run, textOf } from './run.js'
 import { inSpan, isTraced } from './trace.js'
 
-const parsed = (json) => {
-  try { return JSON.parse(json) } catch { return null }
-}
+const parsed = (json) => { try { return JSON.parse(json) } catch { return null } }
 
 const WAIT = '60 s'             // of a claim that finds nothing
 const LINGER = 5                // ms in which what has just begun may end before a claim waits
@@ -42,12 +40,11 @@ const reasonOf = (error) => [error.message || error.code, error.detail, error.hi
 // Returns the options with defaults; what cannot be is a TypeError, before anything has begun.
 function optionsOf (handler, given) {
   const options = { ...OPTIONS, ...given, log: given.log ?? say }
-  const wrong = (name, what) => { throw new TypeError(`${name} of a worker is ${what}, not ${textOf(options[name])}`) }
-  if (typeof handler !== 'function') throw new TypeError('the handler of a worker is a function')
+  if (typeof handler !== 'function' || typeof options.log !== 'function') throw new TypeError('the handler of a worker, and its log, are functions')
   for (const name in options) if (!(name in OPTIONS)) throw new TypeError(`a worker has no option ${name}`)
-  if (!Number.isInteger(options.concurrency) || options.concurrency < 1) wrong('concurrency', 'a number from 1')
-  if (!Number.isInteger(options.batch) || options.batch < 0) wrong('batch', 'a number from 0')
-  if (typeof options.log !== 'function') wrong('log', 'a function')
+  for (const [name, least] of [['concurrency', 1], ['batch', 0]]) {
+    if (!Number.isInteger(options[name]) || options[name] < least) throw new TypeError(`${name} of a worker is a number from ${least}, not ${textOf(options[name])}`)
+  }
   for (const name of ['stopTimeout', 'grace']) timeOf(options[name])
   return { ...options, signals: options.signals || [], log: loggerOf(options.log) }
 }
@@ -66,7 +63,7 @@ function stopNoMore (signal, worker) {
 }
 
 export class Worker {
-  #main; #side; #sql; #handler; #options; #queue; #traced
+  #main; #newSide; #side = null; #sql; #handler; #options; #queue; #traced
   #all = new Map()              // every run, by its ids
   #ready = []                   // claimed, not begun
   #running = new Set()
@@ -84,7 +81,6 @@ export class Worker {
     this.#handler = handler
     this.#traced = isTraced()
     this.#main = this.#connection(source, 'tq-worker-main', (client) => this.#begin(client))
-    this.#side = null
     this.#sql = this.#statements(Array.isArray(queue))
     this.#newSide = () => this.#connection(source, 'tq-worker-side', (client) => this.#listen(client), true)
     for (const signal of this.#options.signals) stopBy(signal, this)
@@ -93,7 +89,6 @@ export class Worker {
     this.done = this.#looping.then(() => this.stop(), async (error) => { await this.stop({ timeout: 0 }); throw error })
   }
 
-  #newSide
   #connection ({ Client, config }, name, begin, patient) {
     return new Connection({ Client, config, name, begin, patient, waits: true, onError: (error) => this.#log('warning', reasonOf(error)) })
   }
@@ -162,8 +157,7 @@ export class Worker {
   #take (rows) {
     const now = performance.now()
     this.#claimed = true
-    for (const row of rows) {
-      if (row.outcome !== 'claimed') continue
+    for (const row of rows.filter(({ outcome }) => outcome === 'claimed')) {
       const run = new Run(row, this.#queue, now, (one) => this.#progress(one))
       this.#all.set(run.key, run)
       this.#ready.push(run)
@@ -232,10 +226,7 @@ export class Worker {
     run.lose(reason)
     this.#wake?.()
     const i = this.#ready.indexOf(run)
-    if (i >= 0) {
-      this.#ready.splice(i, 1)
-      this.#all.delete(run.key)
-    }
+    if (i >= 0) this.#all.delete(this.#ready.splice(i, 1)[0].key)
     this.#log('debug', `the run is taken: ${reason}`, run)
   }
 
@@ -275,13 +266,12 @@ export class Worker {
 
   // Reports on the second connection while the main one waits.
   #flush () {
-    this.#reporting ??= (async () => {
+    return (this.#reporting ??= (async () => {
       while (this.#due()) await this.#report(this.#second()).catch((error) => { this.#log('debug', error.message); return sleep(TICK) })
     })().finally(() => {
       this.#reporting = null
       if (this.#due()) this.#flush()
-    })
-    return this.#reporting
+    }))
   }
 
   async #progress (run, last = false) {

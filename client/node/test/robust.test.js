@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import pg from 'pg'
 import { tq } from 'tq-postgres'
 import { isLost } from '../errors.js'
+import { timeOf } from '../query.js'
 
 const pool = new pg.Pool({ max: 4 })
 after(() => pool.end())
@@ -176,6 +177,12 @@ test('options that cannot be are refused, and leave nothing', async () => {
   await assert.rejects(tq(pool).enqueue(own(), () => 1), TypeError)
   await assert.rejects(tq(pool).enqueueMany(own(), [1, undefined]), TypeError)
   assert.equal(process.listenerCount('SIGTERM'), before)
+})
+
+test('times that the client itself waits', () => {
+  const times = { 3: 3000, '500 ms': 500, '500ms': 500, '1.5 s': 1500, '5 min': 300000, '5 mins': 300000, '2 hours': 7200000, '1 day': 86400000 }
+  for (const [text, milliseconds] of Object.entries(times)) assert.equal(timeOf(text === '3' ? 3 : text), milliseconds, text)
+  for (const wrong of ['', 'soon', '5', '1 month', '-1 s', null, undefined, {}]) assert.throws(() => timeOf(wrong), TypeError, `${wrong}`)
 })
 
 test('many workers of a process have one listener of a signal, which stops all', async () => {
