@@ -322,9 +322,9 @@ export class Worker {
   // Any role may NOTIFY: what says that a run is taken has the database asked.  An empty one may be of any run.
   #notified (payload) {
     const said = parsed(payload)
-    const runs = payload === '' ? this.#all.values() : [this.#all.get(`${said?.taskId}/${said?.runId}`)]
-    for (const run of runs) if (run) run.doubt = textOf(said?.reason ?? '')
-    this.#tick()
+    const runs = payload === '' ? [...this.#all.values()] : [this.#all.get(`${said?.taskId}/${said?.runId}`)].filter(Boolean)
+    for (const run of runs) run.doubt = textOf(said?.reason ?? '')
+    if (runs.length > 0) this.#tick()
   }
 
   #tick () {

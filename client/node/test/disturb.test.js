@@ -2,7 +2,9 @@
 // names the installation, of which servers are started in a folder of their own.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -15,6 +17,7 @@ import { tq } from 'tq-postgres'
 const { PG_CONFIG } = process.env
 const skip = PG_CONFIG ? false : 'PG_CONFIG is not set'
 const pooler = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(existsSync)
+const openssl = ['/usr/bin/openssl', '/bin/openssl'].find(existsSync)
 const folder = mkdtempSync(join(tmpdir(), 'tq-'))
 const bin = skip ? '' : execFileSync(PG_CONFIG, ['--bindir'], { encoding: 'utf8' }).trim()
 const conf = readFileSync(new URL('../../../test/tq.conf', import.meta.url), 'utf8')
@@ -68,7 +71,7 @@ before(async () => {
 after(async () => {
   for (const child of children) child.kill('SIGKILL')
   await pool?.end()
-  for (const name of ['a', 'b']) if (existsSync(join(folder, name, 'postmaster.pid'))) ctl(name, 'stop', '-m', 'immediate')
+  for (const name of ['a', 'b', 'c']) if (existsSync(join(folder, name, 'postmaster.pid'))) ctl(name, 'stop', '-m', 'immediate')
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -159,6 +162,46 @@ test('through PgBouncer in transaction mode', { skip: skip || !pooler && 'there 
   await other.stop()
   await through.end()
   child.kill('SIGTERM')
+})
+
+// A proxy that lets none pass but those who begin with a request for TLS.
+async function tlsOnly (port) {
+  const refused = []
+  const server = createServer((socket) => socket.once('data', (first) => {
+    if (first.readUInt32BE(4) !== 80877103) { refused.push(first); socket.destroy(); return }
+    const other = connect(port, '127.0.0.1', () => { other.write(first); socket.pipe(other).pipe(socket) })
+    for (const one of [socket, other]) one.on('error', () => {}).on('close', () => { socket.destroy(); other.destroy() })
+  })).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, refused, port: server.address().port }
+}
+
+test('by TLS, also what cancels a claim that waits', { skip: skip || !openssl && 'there is no openssl' }, async () => {
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = free.address()
+  free.close()
+  const files = ['server.key', 'server.crt'].map((name) => join(folder, 'a', name))
+  execFileSync(openssl, ['req', '-new', '-x509', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-newkey', 'rsa:2048', '-keyout', files[0], '-out', files[1]], { stdio: 'ignore' })
+  chmodSync(files[0], 0o600)
+  command('pg_basebackup', '-h', join(folder, 'a'), '-U', 'postgres', '-D', join(folder, 'c'), '-X', 'stream', '-c', 'fast')
+  settings('c')
+  ctl('c', 'start', '-o', `-c ssl=on -c listen_addresses=127.0.0.1 -c port=${port}`)
+  const proxy = await tlsOnly(port)
+  const config = { host: '127.0.0.1', port: proxy.port, ssl: { rejectUnauthorized: false } }
+  const other = new pg.Pool({ ...config, max: 2 }).on('error', () => {})
+  const worker = await tq(config).worker('tls/it', () => 5, { ...quiet })
+  assert.deepEqual(await tq(other).waitFor(await tq(other).enqueue('tls/it'), 20), { state: 'completed', result: 5 })
+  const waits = async () => (await other.query("SELECT FROM pg_stat_activity WHERE application_name = 'tq-worker-main' AND wait_event_type = 'Extension'")).rowCount > 0
+  for (const end = Date.now() + 20000; !await waits(); await sleep(20)) assert.ok(Date.now() < end, 'it waits')
+  const began = Date.now()
+  await worker.stop()
+  assert.ok(Date.now() - began < 2000, `it takes ${Date.now() - began} ms`)
+  assert.equal(proxy.refused.length, 0)
+  await assert.rejects((await tq({ ...config, ssl: true }).worker('tls/it', () => 5, quiet)).done, { code: /SIGNED|CERT/ })
+  await other.end()
+  proxy.server.close()
+  ctl('c', 'stop', '-m', 'immediate')
 })
 
 test('a failover to the second host', { skip }, async () => {

@@ -202,7 +202,8 @@ test('what a handler does after its end opens nothing', async () => {
   const worker = await tq({ ...pool.options, application_name: app }).worker(queue, (_, ctx) => { late = ctx }, quiet)
   const task = await tq(pool).enqueue(queue)
   assert.equal((await tq(pool).waitFor(task, 20)).state, 'completed')
-  await worker.stop()
+  await worker[Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]()
+  await worker.done
   late.progress(1, 2)
   await sleep(300)
   assert.equal(await value('count(*)::int FROM pg_stat_activity WHERE application_name = $1', [app]), 0)
