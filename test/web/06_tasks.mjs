@@ -38,6 +38,12 @@ async function finds() {
 	let { text } = await get('/tasks');
 	is(ids(text).length, 100, 'the newest tasks are a page');
 	unlike(text, /<script>alert/, 'what is stored is text');
+	const byName = (await get('/tasks?tasks.sort=-name')).text;
+	const names = [...byName.matchAll(/<span class="text">([^<]*)<\/span><\/a><\/td><td><a href="\/queue/g)].map(m => m[1]);
+	is(names.join(), [...names].sort().reverse().join(), 'the rows of a page are sorted by a link');
+	is(ids(byName).sort().join(), ids(text).sort().join(), 'and are the same');
+	is(byName.match(/after=(\d+)/)[1], text.match(/after=(\d+)/)[1], 'so is the next page');
+	like(text, /href="\/tasks\?tasks\.sort=name"/, 'the link is in the head');
 	const next = text.match(/href="(\/tasks\?[^"]*after=[^"]*)"/)[1].replaceAll('&#38;', '&').replaceAll('&amp;', '&');
 	const second = ids((await get(next)).text);
 	is(second.length, 100, 'the next page goes on');

@@ -41,7 +41,7 @@ static const Column failure_columns[] =
 static void
 put_more(Page *page, const PGresult *rows)
 {
-	int last = PQntuples(rows) - 1;
+	int last = row_end(rows, "task_id");
 	const char *after = row_get(rows, last, "page");
 	const char *queue = page_query(page, "queue");
 	char *url;
@@ -95,7 +95,6 @@ static const Table failure_table = {
 		" WHERE f.task_id IS NULL OR $3::interval IS NULL OR f.first_failed >"
 		" now() - $3::interval",
 	.columns = failure_columns,
-	.fixed = true,
 	.buttons = failure_buttons,
 	.empty = "Nothing has failed",
 	.empty_hint = "Tasks that failed, or ended as exception, are grouped here "

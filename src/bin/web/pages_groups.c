@@ -44,11 +44,11 @@ static const Column group_columns[] =
 static void
 put_more_groups(Page *page, const PGresult *rows)
 {
-	int last = PQntuples(rows) - 1;
+	int last = row_end(rows, "task_group_id");
 	bool is_cut = row_get(rows, last, "task_group_id") == NULL;
 	char *url;
 
-	if (!is_cut && last + 1 < 100)
+	if (!is_cut && PQntuples(rows) < 100)
 		return;
 	url = url_of("/groups", "find", page_query(page, "find"), "after",
 				 row_get(rows, last, "page"), NULL);
@@ -67,7 +67,6 @@ static const Table group_table = {
 		   " sealed IS NOT NULL AS is_sealed, page"
 		   " FROM tq.find_groups(nullif($1, ''), nullif($2, ''))",
 	.columns = group_columns,
-	.fixed = true,
 	.empty = "There is no such group that you may see",
 	.empty_hint = "Tasks that are created with the same taskGroupId are a "
 				  "group; tq.name_task_group() gives it a name. A name may "

@@ -150,11 +150,11 @@ static const Column task_columns[] =
 static void
 put_more(Page *page, const PGresult *rows)
 {
-	int last = PQntuples(rows) - 1;
+	int last = row_end(rows, "task_id");
 	bool is_search = row_get(rows, last, "task_id") == NULL;
 	char *url;
 
-	if (!is_search && last + 1 < 100)
+	if (!is_search && PQntuples(rows) < 100)
 		return;
 	url = url_of("/tasks", "filter", row_get(rows, last, "filter"), "after",
 				 row_get(rows, last, "page"), NULL);
@@ -178,7 +178,6 @@ static const Table task_table = {
 		   " '100 ms')",
 	.columns = task_columns,
 	.pick = true,
-	.fixed = true,
 	.empty = "No task that you may see is like that",
 	.empty_hint = "Leave a field out, or use * in a name or a queue for any "
 				  "characters. What has expired is gone.",

@@ -33,6 +33,25 @@ row_number(const PGresult *result, int row, const char *name)
 	return text == NULL ? NAN : strtod(text, NULL);
 }
 
+/*
+ * Returns the row after which a search goes on: the one without that key, by which it
+ * says that its time was over, else that with the lowest page, in whatever order.
+ */
+int
+row_end(const PGresult *result, const char *key)
+{
+	int end = 0;
+
+	for (int row = 0; row < PQntuples(result); row++)
+	{
+		if (row_get(result, row, key) == NULL)
+			return row;
+		if (row_number(result, row, "page") < row_number(result, end, "page"))
+			end = row;
+	}
+	return end;
+}
+
 static bool
 is_number(ColumnKind kind)
 {
@@ -104,8 +123,7 @@ view_begin(View *view, const Page *page, const Table *table)
 	view->show_name = format_text("%s.show", table->id);
 	view->is_chosen = !table->plain &&
 					  page_query(page, view->show_name) != NULL;
-	sort = table->plain || table->fixed ? NULL
-										: page_query(page, view->sort_name);
+	sort = table->plain ? NULL : page_query(page, view->sort_name);
 	if (sort == NULL || column_of(table, sort + (*sort == '-')) == NULL)
 		sort = table->sort;
 	view->sort = sort == NULL ? NULL : column_of(table, sort + (*sort == '-'));
@@ -306,8 +324,8 @@ put_head(Page *page, const View *view, const Column *column)
 	if (column->hint != NULL)
 		html(page, " title=\"%s\"", column->hint);
 	html(page, ">");
-	if (view->table->plain || view->table->fixed ||
-		column->kind == COLUMN_SPARK || column->kind == COLUMN_JSON)
+	if (view->table->plain || column->kind == COLUMN_SPARK ||
+		column->kind == COLUMN_JSON)
 	{
 		html(page, "%s</th>", column->title);
 		return;

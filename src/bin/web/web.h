@@ -289,7 +289,6 @@ typedef struct Table
 	int limit;
 	bool pick;  /* each row has a box with its first column */
 	bool plain; /* neither sortable nor are columns hidden */
-	bool fixed; /* in the order of the statement */
 	const char *empty;
 	const char *empty_hint;
 	void (*buttons)(Page *page, const PGresult *rows, int row); /* or NULL */
@@ -306,6 +305,7 @@ extern void table_facts(Page *page, const Column *columns, const PGresult *row,
 						int at);
 extern char *table_select(const char *sql, const Column *columns);
 extern const char *row_get(const PGresult *result, int row, const char *name);
+extern int row_end(const PGresult *result, const char *key);
 extern double row_number(const PGresult *result, int row, const char *name);
 
 /* ---- chart.c: pictures of numbers ---- */
