@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 import tq
+import tq.worker
 from tq.connection import Kept
 
 folder = Path(tempfile.mkdtemp(prefix="tq-"))
@@ -179,6 +180,20 @@ def test_an_error_of_the_driver_is_no_lost_connection():
         await kept.close()
 
     asyncio.run(ask())
+
+
+def test_a_cancel_that_comes_too_early_does_not_keep_the_worker():
+    async def nothing(self):
+        pass
+
+    cancel, Kept.cancel, tq.worker.CANCEL = Kept.cancel, nothing, 1.0
+    try:
+        with tq.Worker("", "early/it", print):
+            until_sql("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Extension')")
+            began = time.monotonic()
+        assert time.monotonic() - began < 4, "it stops without the answer"
+    finally:
+        Kept.cancel, tq.worker.CANCEL = cancel, 5.0
 
 
 def test_through_pgbouncer_in_transaction_mode():

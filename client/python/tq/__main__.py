@@ -29,7 +29,6 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     options = {"concurrency": given.concurrency, "stop_timeout": float(given.stop_timeout)}
     app_of(given.app).worker(given.queue, **options).run()
     # A handler that has not ended until now would keep the process.
-    logging.shutdown()
     sys.stdout.flush()
     os._exit(0)
 

@@ -57,8 +57,10 @@ class Unset:
 
 UNSET: Any = Unset()
 
-UNITS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60}
-UNITS.update({"h": 3600, "hour": 3600, "d": 86400, "day": 86400})
+UNITS = {
+    **{"ms": 0.001, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60},
+    **{"h": 3600, "hour": 3600, "d": 86400, "day": 86400},
+}
 
 
 def seconds_of(interval: Interval) -> float:

@@ -85,12 +85,16 @@ class AsyncSubscription:
 
     async def wait(self) -> None:
         """Wait until it has stopped; raise the error for which it cannot begin."""
-        await asyncio.shield(self._reading)
+        await asyncio.wait([self._reading])
+        if not self._reading.cancelled():
+            self._reading.result()
 
     async def stop(self, timeout: Interval = UNSET) -> None:
         """End the reading; the subscription stays."""
         self._stopping = True
         self._news.set()
+        if not self._kept.is_open:
+            await self._kept.close()
         await asyncio.wait([self._reading], timeout=STOP)
         self._reading.cancel()
         await self._kept.close()

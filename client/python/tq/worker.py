@@ -135,12 +135,11 @@ class AsyncWorker:
             await self.wait()
 
     async def _end(self) -> None:
-        try:
-            await self._claiming
-        except BaseException:
-            await self.stop(timeout=0)
-            raise
-        await self.stop()
+        await asyncio.wait([self._claiming])
+        error = None if self._claiming.cancelled() else self._claiming.exception()
+        await (self.stop(timeout=0) if error else self.stop())
+        if error:
+            raise error
 
     async def wait(self) -> None:
         """Wait until the worker has stopped; raise the error for which it cannot work."""
@@ -498,20 +497,21 @@ class AsyncWorker:
         for task in (self._ticking, self._reporting):
             if task:
                 task.cancel()
-        await self._main.close()
         if self._side:
             await self._side.close()
 
     async def _stop_claiming(self) -> None:
-        """Cancel a claim that waits; its answer may have a task."""
-        if not self._main.is_open:
-            await self._main.close()
-        elif self._waits:
-            await self._main.cancel()
-        done, _ = await asyncio.wait([self._claiming], timeout=CANCEL)
-        if not done:
-            await self._main.close()
-            await asyncio.wait([self._claiming], timeout=CANCEL)
+        """Cancel a claim that waits, again until it has ended: it may not have begun."""
+        end = monotonic() + CANCEL
+        while not self._claiming.done() and monotonic() < end:
+            if not self._main.is_open:
+                await self._main.close()
+            elif self._waits:
+                self._keep(self._main.cancel())
+            await asyncio.wait([self._claiming], timeout=CANCEL / 20)
+        self._claiming.cancel()
+        await asyncio.wait([self._claiming], timeout=CANCEL)
+        await self._main.close()
 
     async def _last_reports(self) -> None:
         end = monotonic() + LAST_REPORTS
