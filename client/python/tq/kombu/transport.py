@@ -382,6 +382,8 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         self.waiter = Waiter(self.connect)
         self.pipe: Optional[Tuple[socket.socket, socket.socket]] = None
         self.awake = False
+        self.lost_since: Optional[float] = None  # when, on the monotonic clock
+        self.waiting_fd: Optional[int] = None  # that of the waiter, in the hub
 
     def driver_version(self) -> str:
         return str(psycopg.__version__)
@@ -427,13 +429,13 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         super().close_connection(connection)
         with contextlib.suppress(*self.connection_errors):
             self.claims.stop(put_back=not self.broken)
-        self._unregister()
-        self.waiter.close()
-        if self._db is not None:
-            self._db.close()
+        self._close_sessions()
         for end in self.pipe or ():
+            if self.hub is not None:
+                with contextlib.suppress(Exception):
+                    self.hub.remove(end.fileno())
             end.close()
-        self.pipe = None
+        self.pipe = self.hub = None
 
     # ---- bindings ----
 
@@ -469,15 +471,15 @@ class Transport(virtual.Transport):  # type: ignore[misc]
 
     def wake(self) -> None:
         """Has the thread that drains look for messages; any thread may call it."""
-        if not self.awake and self.pipe is not None:
+        pipe = self.pipe
+        if not self.awake and pipe is not None:
             self.awake = True
             with contextlib.suppress(OSError):
-                self.pipe[1].send(b".")
+                pipe[1].send(b".")
 
     def turn(self) -> int:
         """Delivers what is there, or else waits for more.  Returns how many were delivered."""
         if self.claims.lost.is_set():
-            self.broken = True
             raise psycopg.OperationalError("the claim of a binding was lost")
         delivered, wanted, more = 0, set(), False
         for channel in list(self.channels):
@@ -493,22 +495,53 @@ class Transport(virtual.Transport):  # type: ignore[misc]
                 wanted |= sources.keys()
         if more:
             self.wake()
-        elif wanted and self.waiter.wait_for(frozenset(wanted)) and self.hub is not None:
-            self.hub.add_reader(self.waiter.fileno(), self.on_readable)
+        elif wanted and self.waiter.wait_for(frozenset(wanted)):
+            self._register()
         return delivered
 
     def on_readable(self, *args: Any) -> int:
         """Something has come: the end of a wait, or a byte of wake."""
-        assert self.pipe is not None
+        if self.pipe is None:  # closed since
+            return 0
         try:
             self.waiter.has_ended()
             with contextlib.suppress(BlockingIOError):
                 self.pipe[0].recv(4096)
             self.awake = False
-            return self.turn()
-        except self.connection_errors:
-            self.broken = True
-            raise
+            delivered = self.turn()
+            self.lost_since = None
+            return delivered
+        except self.connection_errors as error:
+            if not self._connects_again(error):
+                raise
+            return 0
+
+    def _connects_again(self, error: BaseException) -> bool:
+        """Whether the next turn, in a second, is with new sessions.
+
+        The claims stay, and what runs goes on as if nothing had happened.  It is for kombu to
+        connect from nothing where it has another URL, or where claims are lost by now.
+        """
+        self.broken = self._db is None or self._db.closed or self.waiter.is_lost()
+        now, self.lost_since = monotonic(), self.lost_since or monotonic()
+        lost = self.claims.lost.is_set() or now > self.lost_since + self.claims.claim_for
+        if not self.broken or self.client.alt or lost:
+            return False
+        logger.warning("The connection was lost, trying again: %s", error)
+        self._close_sessions()
+        self.broken = False
+        if self.hub is not None:
+            self.hub.call_later(1, self.on_readable)
+        return True
+
+    def _close_sessions(self) -> None:
+        if self.waiting_fd is not None and self.hub is not None:
+            with contextlib.suppress(Exception):
+                self.hub.remove(self.waiting_fd)
+        self.waiter.close()
+        if self._db is not None:
+            self._db.close()
+        self._db = self.waiting_fd = None
 
     def _pipe(self) -> socket.socket:
         if self.pipe is None:
@@ -525,6 +558,8 @@ class Transport(virtual.Transport):  # type: ignore[misc]
             left = None if end is None else end - monotonic()
             if left is not None and left <= 0:
                 raise socket.timeout()
+            if self.lost_since is not None:
+                left = 1 if left is None else min(left, 1)
             fds: List[Any] = [wakes] if self.waiter.db is None else [wakes, self.waiter]
             select.select(fds, [], [], left)
 
@@ -532,16 +567,13 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         self.hub = loop
         loop.add_reader(self._pipe().fileno(), self.on_readable)
         if self.waiter.db is not None:
-            loop.add_reader(self.waiter.fileno(), self.on_readable)
+            self._register()
         self.wake()
 
-    def _unregister(self) -> None:
+    def _register(self) -> None:
         if self.hub is not None:
-            for end in (self.pipe and self.pipe[0], self.waiter.db and self.waiter):
-                if end:
-                    with contextlib.suppress(Exception):
-                        self.hub.remove(end.fileno())
-            self.hub = None
+            self.waiting_fd = self.waiter.fileno()
+            self.hub.add_reader(self.waiting_fd, self.on_readable)
 
 
 #: What a child process has of its parent: not used, and not closed, which would end the session.

@@ -28,6 +28,9 @@ class Waiter:
         assert self.db is not None
         return self.db.fileno()
 
+    def is_lost(self) -> bool:
+        return self.db is not None and self.db.closed
+
     def wait_for(self, queues: FrozenSet[str]) -> bool:
         """Waits for these as well.  Returns whether the socket is a new one."""
         if queues <= self.queues:
