@@ -21,7 +21,8 @@ DATABASES = {
         "USER": os.environ.get("PGUSER", "postgres"),
         "HOST": os.environ.get("PGHOST", ""),
         "PORT": os.environ.get("PGPORT", ""),
-    }
+    },
+    "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
 }
 INSTALLED_APPS = [
     "django.contrib.admin",

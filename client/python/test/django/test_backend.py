@@ -240,11 +240,14 @@ class Results(TestCase):
         self.assertEqual((result.attempts, result.worker_ids), (2, ["django/w", "django/test"]))
         self.assertEqual([error.traceback for error in result.errors], ["claim-expired"])
 
-    def test_unique(self):
-        once = type(tasks.add)(func=tasks.add.func, options={"policy": {"uniqueKey": "k"}})
+    def test_options_of_a_call(self):
+        once = tasks.add.having(policy={"uniqueKey": "k"})
         first, second = once.enqueue(1), once.enqueue(2)
         self.assertEqual(first.id, second.id)
         self.assertEqual(hash(once), hash(once.using()))
+        later = once.having(dependencies=[first.id], policy=None).enqueue(3)
+        self.assertEqual([done.args for done in drain()], [[1], [3]])
+        self.assertNotEqual(later.id, first.id)
 
     def test_what_is_no_task_of_django(self):
         for payload in (
@@ -266,11 +269,11 @@ class Results(TestCase):
                 ):
                     tasks.add.using(queue_name=name)
         with self.assertRaisesMessage(InvalidTask, "Option 'retrys' is none of"):
-            type(tasks.add)(func=tasks.add.func, options={"retrys": 1})
+            tasks.add.having(retrys=1)
         with self.assertRaises(ValueError):
             tasks.add.enqueue(float("nan"))
         with self.assertRaises(DatabaseError), transaction.atomic():
-            type(tasks.add)(func=tasks.add.func, options={"deadline": "soon"}).enqueue(1)
+            tasks.add.having(deadline="soon").enqueue(1)
 
     def test_signals(self):
         seen = []

@@ -14,9 +14,10 @@ from tq.django import backend
 from tq.django.compat import BaseTaskBackend
 
 DOCUMENT = Path(__file__).parents[4] / "doc/django.md"
-PROJECT = """import os
+DATABASE = settings.DATABASES["default"]["NAME"] + "_document"
+PROJECT = f"""\
 from settings_of_tests import *
-DATABASES = {'default': {**DATABASES['default'], 'NAME': 'test_document'}}
+DATABASES = {{'default': {{**DATABASES['default'], 'NAME': '{DATABASE}'}}}}
 INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in ('tq.django', 'shop', 'django_tasks')]
 TEST_RUNNER = 'django.test.runner.DiscoverRunner'
 """
@@ -69,9 +70,9 @@ class Document(TestCase):
 
     def test_what_it_shows(self):
         self.directory = self.enterContext(TemporaryDirectory())
-        self.psql("postgres", "DROP DATABASE IF EXISTS test_document WITH (FORCE)")
-        self.psql("postgres", "CREATE DATABASE test_document")
-        self.addCleanup(self.psql, "postgres", "DROP DATABASE test_document WITH (FORCE)")
+        self.psql("postgres", f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+        self.psql("postgres", f"CREATE DATABASE {DATABASE}")
+        self.addCleanup(self.psql, "postgres", f"DROP DATABASE {DATABASE} WITH (FORCE)")
         here = Path(__file__).parent
         self.write("settings_of_tests.py", (here / "settings.py").read_text())
         self.write("urls.py", (here / "urls.py").read_text())
@@ -99,11 +100,11 @@ class Document(TestCase):
                 self.addCleanup(worker.wait)
                 self.addCleanup(worker.terminate)
                 self.assertEqual(
-                    self.psql("test_document", f"CALL tq.wait_for_task('{task_id}', '1 minute')"),
+                    self.psql(DATABASE, f"CALL tq.wait_for_task('{task_id}', '1 minute')"),
                     [("completed",)],
                 )
                 self.assertEqual(
-                    self.psql("test_document", f"SELECT tq.result('{task_id}')"), [("hello Ann",)]
+                    self.psql(DATABASE, f"SELECT tq.result('{task_id}')"), [("hello Ann",)]
                 )
             else:
                 done = subprocess.run(

@@ -88,6 +88,10 @@ class Task(BaseTask):
 
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    def having(self, **options: Any) -> Task:
+        """Returns the task with more of these arguments."""
+        return replace(self, options={**self.options, **options})
+
 
 def path_of(value: Any) -> str:
     return f"{value.__module__}.{value.__qualname__}"
@@ -213,7 +217,7 @@ class Backend(BaseTaskBackend):
                     task.run_after,
                     task.module_path[-255:],
                     *(
-                        json.dumps(value) if TYPES[name] == "jsonb" else value
+                        json.dumps(value) if TYPES[name] == "jsonb" and value is not None else value
                         for name, value in options.items()
                     ),
                 ],
