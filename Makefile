@@ -49,7 +49,7 @@ upgrade = src/sql/tq--$(LASTVERSION)--$(EXTVERSION).sql
 router_upgrade = $(patsubst %,src/extras/router/tq_shard--%--$(EXTVERSION).sql,$(filter-out 0.1.0,$(LASTVERSION)))
 DATA_built = src/sql/tq--$(EXTVERSION).sql $(upgrade) src/extras/router/tq_shard--$(EXTVERSION).sql $(router_upgrade)
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
-documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg $(tree)/doc/monitoring/*.yml $(tree)/doc/monitoring/*.json $(tree)/client/*.md $(tree)/client/*.json)))
+documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg $(tree)/doc/*/*.png $(tree)/doc/monitoring/*.yml $(tree)/doc/monitoring/*.json $(tree)/client/*.md $(tree)/client/*.json)))
 
 # Bitcode serves the inlining of SQL functions, of which tq has none that gain:
 # it would only double the time of a build.  `make with_llvm=yes` makes it.
