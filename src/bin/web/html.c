@@ -281,11 +281,14 @@ html_state(Page *page, const char *state)
 	html(page, "</svg>%s</span>", state);
 }
 
-/* An id: short, whole on hover, and to be copied. */
+/*
+ * An id: short, whole on hover, and to be copied.  Its first eight characters are
+ * the time for those that tq makes, the same for all that a call has created.
+ */
 void
 html_id(Page *page, const char *id, const char *url)
 {
-	char begin[9];
+	char begin[13];
 
 	snprintf(begin, sizeof(begin), "%s", id);
 	if (url != NULL)
