@@ -39,7 +39,9 @@ run(async () => {
 	});
 	const answer = await secure('/login', { method: 'POST', body: 'role=op&password=op', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Host: 'localhost', Origin: 'https://localhost' } });
 	is((await secure('/login', { method: 'POST', body: 'role=op&password=op', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Host: 'localhost', Origin: 'http://localhost' } })).status, 403, 'a page without TLS is another');
-	like(answer.headers['set-cookie'][0], /; Secure$/, 'with TLS the cookie is for TLS only');
+	like(answer.headers['set-cookie'][0], /^__Host-tq_session=.*; Secure$/, 'with TLS the cookie is for TLS and this host only');
+	is((await secure('/queues', { headers: { Cookie: answer.headers['set-cookie'][0].split(';')[0] } })).status, 200, 'and is taken');
+	is((await secure('/queues', { headers: { Cookie: answer.headers['set-cookie'][0].split(';')[0].replace('__Host-', '') } })).status, 303, 'but not from another');
 	is((await secure('/metrics')).status, 403, 'the metrics need the token');
 	is((await secure('/metrics', { headers: { Authorization: 'Bearer a token of many character?' } })).status, 403, 'the whole of it');
 	like((await secure('/metrics', { headers: { Authorization: 'Bearer a token of many characters' } })).text, /^# HELP tq_/, 'and are there with it');

@@ -291,8 +291,8 @@ database_connect(const char *user, const char *password)
 }
 
 /* Returns whether the server takes connections; it is asked without a login. */
-bool
-database_answers(void)
+static bool
+ask_server(void)
 {
 	const char *names[KEYWORDS_MAX + 3];
 	const char *values[KEYWORDS_MAX + 3];
@@ -308,6 +308,26 @@ database_answers(void)
 	names[n] = "connect_timeout", values[n++] = "3";
 	names[n] = values[n] = NULL;
 	return PQpingParams(names, values, 0) == PQPING_OK;
+}
+
+/* Likewise, as it was within a second: so any number of requests asks once. */
+bool
+database_answers(void)
+{
+	static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+	static Moment asked = -1000;
+	static bool answers;
+	bool good;
+
+	pthread_mutex_lock(&asking);
+	if (clock_now() - asked >= 1000)
+	{
+		answers = ask_server();
+		asked = clock_now();
+	}
+	good = answers;
+	pthread_mutex_unlock(&asking);
+	return good;
 }
 
 /* Returns the name of the database, for the page's head. */
@@ -650,28 +670,31 @@ act_as(Page *page)
 
 /*
  * Has a connection of ours that acts as the role of the page; one that was lost is
- * made again.
+ * made again, once.
  */
 static bool
 connect_own(Page *page)
 {
-	for (int attempt = 0; attempt < 2; attempt++)
-	{
-		bool works = page->connection != NULL &&
-					 PQstatus(page->connection) == CONNECTION_OK;
+	bool is_new = false;
 
-		if (works && (page->is_acting || act_as(page)))
+	if (page->is_acting && PQstatus(page->connection) == CONNECTION_OK)
+		return true;
+	for (;;)
+	{
+		if (PQstatus(page->connection) == CONNECTION_OK && act_as(page))
 		{
 			page->is_acting = true;
 			return true;
 		}
-		if (works && PQstatus(page->connection) == CONNECTION_OK)
-			return false;
+		if (is_new || PQstatus(page->connection) == CONNECTION_OK)
+			break;
 		drop(page);
 		forget_error(page);
 		page->connection = database_connect(NULL, NULL);
+		is_new = true;
 	}
-	keep_error(page, NULL);
+	if (PQstatus(page->connection) != CONNECTION_OK)
+		keep_error(page, NULL);
 	return false;
 }
 

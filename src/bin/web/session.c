@@ -220,12 +220,19 @@ use(Session *session, Page *page)
 
 /* ---- the request ---- */
 
+/* Behind TLS a browser takes the cookie from no other host of our domain. */
+static const char *
+cookie_name(const Page *page)
+{
+	return page->is_secure ? "__Host-tq_session" : "tq_session";
+}
+
 /* Has the page act as the role of its cookie. */
 static bool
 find_by_cookie(Page *page)
 {
 	const char *id = MHD_lookup_connection_value(page->http, MHD_COOKIE_KIND,
-												 "tq_session");
+												 cookie_name(page));
 	Session *session;
 
 	if (id == NULL)
@@ -303,8 +310,9 @@ session_may_act(const Page *page)
 static char *
 cookie_of(const Page *page, const char *id, bool ends)
 {
-	return format_text("tq_session=%s; Path=/; HttpOnly; SameSite=Strict%s%s",
-					   id, page->is_secure ? "; Secure" : "",
+	return format_text("%s=%s; Path=/; HttpOnly; SameSite=Strict%s%s",
+					   cookie_name(page), id,
+					   page->is_secure ? "; Secure" : "",
 					   ends ? "; Max-Age=0" : "");
 }
 
@@ -341,7 +349,7 @@ try_login(Page *page, const char *role, const char *password)
 	return NULL;
 }
 
-/* Returns whether a name and a password are worth a try. */
+/* Returns whether a name and a password are worth a try, which counts from now. */
 static bool
 may_try(Page *page, const char *role, const char *password)
 {
@@ -354,7 +362,7 @@ may_try(Page *page, const char *role, const char *password)
 		page->error = copy_text("a name and a password are needed");
 		return false;
 	}
-	wait = throttle_wait(role, page->client);
+	wait = throttle_try(role, page->client);
 	if (wait == 0)
 		return true;
 	page->status = MHD_HTTP_TOO_MANY_REQUESTS;
@@ -386,7 +394,7 @@ join(Page *page, const char *role, const char *password, PGconn *connection)
 	pthread_mutex_unlock(&lock);
 }
 
-/* POST /login.  An attempt counts before its answer is known. */
+/* POST /login. */
 void
 session_login(Page *page)
 {
@@ -395,16 +403,13 @@ session_login(Page *page)
 	PGconn *connection = NULL;
 
 	if (may_try(page, role, password))
-	{
-		throttle_note(role, page->client, false);
 		connection = try_login(page, role, password);
-	}
 	if (connection == NULL)
 	{
 		page_login(page);
 		return;
 	}
-	throttle_note(role, page->client, true);
+	throttle_forgive(role, page->client);
 	strcpy(page->role, role);
 	join(page, role, password, connection);
 	log_line(LOG_INFO, NULL, "login of role %s from %s", role, page->client);

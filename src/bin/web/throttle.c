@@ -107,9 +107,13 @@ keys_of(const char *role, const char *address)
 	return keys;
 }
 
-/* Returns the seconds that an attempt has to wait; 0: none. */
+/*
+ * Begins an attempt, which counts as a failure until it is known to be none; returns
+ * the seconds that it has to wait, 0: none.  With the lock held from the look to the
+ * note, so that attempts at one time do not pass together.
+ */
 int
-throttle_wait(const char *role, const char *address)
+throttle_try(const char *role, const char *address)
 {
 	Keys keys = keys_of(role, address);
 	Moment longest;
@@ -121,19 +125,25 @@ throttle_wait(const char *role, const char *address)
 	longest = other > longest ? other : longest;
 	other = wait_of(keys.role, 20, 2000);
 	longest = other > longest ? other : longest;
+	if (longest == 0)
+	{
+		note(keys.pair, 1);
+		note(keys.address, 1);
+		note(keys.role, 1);
+	}
 	pthread_mutex_unlock(&lock);
 	return (int) ((longest + 999) / 1000);
 }
 
-/* Counts an attempt as a failure, until it is known to be none. */
+/* An attempt was good. */
 void
-throttle_note(const char *role, const char *address, bool good)
+throttle_forgive(const char *role, const char *address)
 {
 	Keys keys = keys_of(role, address);
 
 	pthread_mutex_lock(&lock);
-	note(keys.pair, good ? -100 : 1);
-	note(keys.address, good ? -1 : 1);
-	note(keys.role, good ? -100 : 1);
+	note(keys.pair, -100);
+	note(keys.address, -1);
+	note(keys.role, -100);
 	pthread_mutex_unlock(&lock);
 }

@@ -201,8 +201,8 @@ extern bool session_may_act(const Page *page);
 
 /* ---- throttle.c: attempts to log in ---- */
 
-extern int throttle_wait(const char *role, const char *address);
-extern void throttle_note(const char *role, const char *address, bool good);
+extern int throttle_try(const char *role, const char *address);
+extern void throttle_forgive(const char *role, const char *address);
 
 /* ---- database.c: connections and statements ---- */
 
