@@ -89,6 +89,31 @@ async function shares(web, cookie) {
 	await others(web, cookie, 'after readers that are too many');
 }
 
+// What one role does not read, or has open, is bounded.
+async function unread(web, cookie) {
+	sql(`SELECT count(tq.enqueue('team/qq-' || i || repeat('q', 30), '{}')) FROM generate_series(1, 300) AS i`);
+	const team = cookieOf(await login(web, 'team'));
+	const before = memory(web);
+	const get = path => raw(web, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nCookie: ${team}\r\n\r\n`);
+	const { text } = await ask(web, '/queues', { headers: { Cookie: team } });
+	const all = [];
+	for (let i = 0; i < 500; i++) {
+		all.push(get('/queues'));
+		all.at(-1).socket.pause();
+		if (i % 50 === 49) await ask(web, '/queues', { headers: { Cookie: team } });
+	}
+	await others(web, cookie, `beside 500 answers of ${text.length >> 10} kB that are not read`);
+	ok(memory(web) < before + 40 * factor, `with ${memory(web).toFixed(1)} MB, ${before.toFixed(1)} before`);
+	for (const it of all) it.socket.destroy();
+	await others(web, cookie, 'and after them');
+	const pages = Array.from({ length: 300 }, (_, i) => get(`/live?path=/queues%3Fx=${i}`));
+	await until(() => pages.some(it => it.text.includes('too many pages')), 'a role has not too many pages open');
+	await until(() => pages.every(it => /event: (region|trouble)/.test(it.text)), 'those that it has are made');
+	ok(memory(web) < before + 64 * factor, `with ${memory(web).toFixed(1)} MB`);
+	for (const it of pages) it.socket.destroy();
+	sql(`SELECT count(*) FROM tq.task_overview AS t, tq.cancel_task(t.task_id) WHERE task_queue_id LIKE 'team/qq%'`);
+}
+
 async function malformed(web, cookie) {
 	const head = 'GET /queues?find=%zz&a=%00&=&&;=%u HTTP/1.1\r\nHost: localhost\r\n';
 	const samples = ['\0\0\0\0', 'GET\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', 'GET / HTTP/1.1\r\nHost:\r\n\r\n', `${head}\r\n`,
@@ -180,6 +205,7 @@ run(async () => {
 	await large(web, cookie);
 	await unkept(web, cookie);
 	await shares(web, cookie);
+	await unread(web, cookie);
 	await malformed(web, cookie);
 	await fields(web, cookie);
 	await blocked(web, cookie);

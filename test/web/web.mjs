@@ -135,7 +135,7 @@ export async function startWeb(...options) {
 	children.add(child);
 	child.stderr.on('data', text => { web.lines += text; });
 
-	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code) console.log(web.lines.slice(-4000).replace(/^/gm, '# ')); resolve(code ?? signal); }));
+	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code) ok(false, `the program ends with ${code}`, web.lines.slice(-4000)); resolve(code ?? signal); }));
 	web.stop = () => { child.kill('SIGTERM'); return web.ended; };
 	while (!web.lines.includes('listens on') && child.exitCode === null) await new Promise(resolve => setTimeout(resolve, 20));
 	return web;

@@ -16,6 +16,7 @@
 
 #define REQUEST_MAX 30000 /* for a whole request to come */
 #define ANSWER_MAX 60000  /* for a whole answer to be read */
+#define UNREAD_MAX 131072 /* bytes that the kernel keeps for a client */
 
 struct Client
 {
@@ -65,8 +66,10 @@ Client *
 client_begin(int socket)
 {
 	Client *client = allocate(sizeof(Client));
+	int unread = UNREAD_MAX;
 
 	client->socket = socket;
+	setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	pthread_mutex_lock(&lock);
 	append(client);
 	if (++n > options.clients - options.clients / 8)

@@ -5,10 +5,12 @@
  * That thread reads a request, refuses what is too large, comes from another host
  * or asks for no page, and suspends the connection until a worker has made the
  * answer.  What a POST sends is kept only after its header has been found to be one
- * of a session, and not more of one role than room is left for others; a login may
- * send little.  A worker takes the first page for which there is a connection of its
- * role: so a role that has slow statements waits for itself only.  The lock of the
- * list is held while that of the accesses is taken.
+ * of a session; a login may send little.  What a page is sent, and its answer until it
+ * is read, may not be more of one role than room is left for others.
+ *
+ * A worker takes the first page for which there is a connection of its role: so a role
+ * that has slow statements waits for itself only.  The lock of the list is held while
+ * that of the accesses is taken.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -21,9 +23,8 @@
 #include "web.h"
 
 #define UPLOAD_MAX (256 * 1024)
-#define LOGIN_MAX (8 * 1024) /* what a POST without a login may send */
-#define UPLOADS_MAX                                                           \
-	(32L * 1024 * 1024) /* of all that are being read or done */
+#define LOGIN_MAX (8 * 1024)         /* what a POST without a login may send */
+#define HELD_MAX (32L * 1024 * 1024) /* of what is sent and answered, in all */
 #define HEADER_MAX (16 * 1024)
 #define WAITING_MAX 512
 #define STACK_SIZE (256 * 1024)
@@ -42,7 +43,7 @@ static Page *first; /* those that wait */
 static Page **last = &first;
 static int waiting;
 static bool stopping;
-static Page *uploads; /* those with a reservation; of libmicrohttpd's thread */
+static Page *holders; /* those that hold memory; of libmicrohttpd's thread */
 
 /* ---- a page ---- */
 
@@ -172,6 +173,13 @@ refuse(Page *page, unsigned int status, const char *title, const char *why)
 	html_empty(page, why, NULL);
 }
 
+static void
+refuse_busy(Page *page, const char *why)
+{
+	refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy", why);
+	page->retry_after = 5;
+}
+
 /* Goes to the login, and from there back to this page. */
 static void
 ask_for_login(Page *page, const char *why)
@@ -281,6 +289,7 @@ make_response(Page *page)
 											: MHD_RESPMEM_MUST_FREE);
 	if (page->response == NULL)
 		abort();
+	page->length = out.length;
 	add_page_headers(page, page->response);
 }
 
@@ -407,39 +416,45 @@ upload_limit(const Page *page)
 														: LOGIN_MAX;
 }
 
+/* ---- memory, of which no role has all ---- */
+
 /*
- * Reserves room for what a page is going to be sent; false: its role has as much as
- * all others together could still have.  A login needs none.
+ * Has a page hold memory, for what it is sent or answers; false: its role has as
+ * much as all others together could still have.  A page without a login is small.
  */
 static bool
-reserve(Page *page, size_t length)
+hold(Page *page, size_t length)
 {
 	long all = (long) length;
 	long same = (long) length;
 
-	if (page->route->is_open)
+	if (page->route == NULL || page->route->is_open || page->access == NULL)
 		return true;
-	for (const Page *other = uploads; other; other = other->next_upload)
+	for (const Page *other = holders; other; other = other->next_holder)
 	{
-		all += (long) other->reserved;
+		all += (long) other->held;
 		if (other->access == page->access)
-			same += (long) other->reserved;
+			same += (long) other->held;
 	}
-	if (same > UPLOADS_MAX - all)
+	if (same > HELD_MAX - all)
 		return false;
-	page->reserved = length;
-	page->next_upload = uploads;
-	uploads = page;
+	if (page->held == 0 && length > 0)
+	{
+		page->next_holder = holders;
+		holders = page;
+	}
+	page->held += length;
 	return true;
 }
 
 static void
-unreserve(Page *page)
+let_go(Page *page)
 {
-	for (Page **at = &uploads; *at != NULL; at = &(*at)->next_upload)
+	for (Page **at = &holders; *at != NULL; at = &(*at)->next_holder)
 		if (*at == page)
 		{
-			*at = page->next_upload;
+			*at = page->next_holder;
+			page->held = 0;
 			return;
 		}
 }
@@ -572,6 +587,16 @@ answer(Page *page)
 {
 	if (page->response == NULL)
 		make_response(page);
+	if (!hold(page, page->length))
+	{
+		MHD_destroy_response(page->response);
+		free(page->location);
+		page->location = NULL;
+		page->is_plain = false;
+		page->type = "text/html; charset=utf-8";
+		refuse_busy(page, "Too many answers are not read yet.");
+		make_response(page);
+	}
 	set_client(page->http, CLIENT_READING);
 	return MHD_queue_response(page->http, page->status, page->response);
 }
@@ -622,9 +647,7 @@ begin(Page *page)
 		if (http_submit(page))
 			return MHD_YES;
 	}
-	refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
-		   "Too many requests wait. The page looks again.");
-	page->retry_after = 5;
+	refuse_busy(page, "Too many requests wait. The page looks again.");
 	return answer(page);
 }
 
@@ -684,11 +707,10 @@ begin_request(Page *page, struct MHD_Connection *http, const char *path,
 	else if (length > upload_limit(page))
 		refuse(page, MHD_HTTP_CONTENT_TOO_LARGE, "Too large",
 			   "What was sent is too large.");
-	else if (page->is_refused || reserve(page, length))
+	else if (page->is_refused || hold(page, length))
 		return MHD_YES;
 	else
-		refuse(page, MHD_HTTP_SERVICE_UNAVAILABLE, "Busy",
-			   "Too much is being sent. Try again.");
+		refuse_busy(page, "Too much is being sent. Try again.");
 	return answer(page);
 }
 
@@ -742,7 +764,7 @@ end_request(void *subject, struct MHD_Connection *http, void **context,
 {
 	if (*context != NULL)
 	{
-		unreserve(*context);
+		let_go(*context);
 		page_free(*context);
 	}
 	*context = NULL;

@@ -11,7 +11,8 @@
  * Readers and pages belong to a role, or to an address where all have one role.  Each may
  * have as many as there is room for others: alone a half, a second one a quarter, and so
  * on; so none can have all, and of pages that are due, those are made first whose role has
- * fewest under way.
+ * fewest under way.  The same is so for the memory of pages; if slow readers hold too
+ * many old versions, these readers are closed, and begin again.
  *
  * One lock, under which those of libmicrohttpd, of the accesses and of the sessions
  * are taken, and http.c's list.  A reader is there as long as its connection; a
@@ -29,11 +30,17 @@
 #define SESSION_LOOK 5000
 #define READERS_MAX 3000
 #define FEEDS_MAX 512
+#define KEPT_MAX                                                              \
+	(32L * 1024 * 1024)          /* what pages have in their regions, in all */
+#define KEPT_FIRST (256L * 1024) /* what one counts before it is made */
+#define OLD_MAX                                                               \
+	(8L * 1024 * 1024) /* of versions that slow readers still read */
 
 /* Bytes that several readers are being sent. */
 typedef struct Message
 {
 	int users;
+	bool is_old; /* its feed has a newer one */
 	Buffer text;
 } Message;
 
@@ -64,6 +71,7 @@ struct Feed
 	long made_at; /* the change that it shows */
 	Part parts[REGIONS_MAX];
 	int nparts;
+	long kept;       /* bytes of these, and of the messages with them */
 	Message *whole;  /* of this version, if it was needed */
 	Message *change; /* from the version before */
 };
@@ -91,6 +99,7 @@ static int nfeeds;
 static int nreaders;
 static int making;
 static long changes;
+static long old; /* bytes of old messages */
 static bool stopping;
 
 /* ---- messages ---- */
@@ -111,8 +120,21 @@ message_leave(Message *message)
 {
 	if (message == NULL || --message->users > 0)
 		return;
+	if (message->is_old)
+		old -= (long) message->text.length;
 	buffer_free(&message->text);
 	free(message);
+}
+
+/* Its feed has a newer one: who reads it has it still. */
+static void
+message_retire(Message *message)
+{
+	if (message == NULL)
+		return;
+	message->is_old = true;
+	old += (long) message->text.length;
+	message_leave(message);
 }
 
 /* Appends an event; data may have several lines. */
@@ -282,17 +304,34 @@ find_feed(const Page *page, const char *path, const char *query)
 	return feed;
 }
 
+/* Returns whether one has as many pages as there is room for others, or as large ones. */
+static bool
+has_share(const char *owner)
+{
+	long kept = 0;
+	long all = 0;
+	int same = 0;
+
+	for (const Feed *feed = feeds; feed != NULL; feed = feed->next)
+	{
+		long more = feed->version == 0 ? KEPT_FIRST : feed->kept;
+		bool is_own = is_same(feed->owner, owner);
+
+		same += is_own;
+		kept += is_own ? more : 0;
+		all += more;
+	}
+	return same >= FEEDS_MAX - nfeeds || kept >= KEPT_MAX - all;
+}
+
 /* Begins the feed of a page; NULL: there are too many. */
 static Feed *
 add_feed(const Page *page, const Route *route, const char *path,
 		 const char *query, const char *owner)
 {
-	int same = 0;
 	Feed *feed;
 
-	for (feed = feeds; feed != NULL; feed = feed->next)
-		same += is_same(feed->owner, owner);
-	if (same >= FEEDS_MAX - nfeeds)
+	if (has_share(owner))
 		return NULL;
 	feed = allocate(sizeof(Feed));
 	feed->path = copy_text(path);
@@ -479,15 +518,34 @@ take_part(Feed *feed, const Page *page, int i)
 	return true;
 }
 
+/* Closes the readers of old messages. */
+static void
+end_slow(void)
+{
+	for (Feed *feed = feeds; feed != NULL; feed = feed->next)
+		for (Reader *reader = feed->readers; reader; reader = reader->next)
+			if (reader->message != NULL && reader->message->is_old)
+			{
+				message_leave(reader->message);
+				reader->message = NULL;
+				reader->is_over = true;
+			}
+}
+
 /* A message takes the place of the last change, and is a new version. */
 static void
 publish(Feed *feed, Message *change)
 {
-	message_leave(feed->whole);
-	message_leave(feed->change);
+	message_retire(feed->whole);
+	message_retire(feed->change);
 	feed->whole = NULL;
 	feed->change = change;
 	feed->version++;
+	feed->kept = 0;
+	for (int i = 0; i < feed->nparts; i++)
+		feed->kept += 2 * (long) feed->parts[i].text.length;
+	if (old > OLD_MAX)
+		end_slow();
 	wake_all(feed);
 }
 

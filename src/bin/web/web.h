@@ -106,8 +106,8 @@ struct Page
 	bool is_cut;     /* by a NUL */
 	bool is_refused; /* what it sends is not kept */
 	size_t received; /* of that */
-	size_t reserved; /* for it */
-	Page *next_upload;
+	size_t held;     /* for that, and for the answer */
+	Page *next_holder;
 	char *query_text;
 	Fields query;
 	Fields form;
@@ -140,6 +140,7 @@ struct Page
 	bool is_packed;
 	bool is_done;
 	struct MHD_Response *response;
+	size_t length; /* of that */
 	/* the last error of the database */
 	char *error;
 	char *detail;
