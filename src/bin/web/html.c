@@ -185,7 +185,7 @@ write_duration(char *text, size_t room, double seconds)
 		seconds = 0;
 	while (i < 3 && seconds < units[i].length)
 		i++;
-	if (seconds < 0.001 && seconds > 0)
+	if (seconds < 0.01 && seconds > 0)
 		snprintf(text, room, "%.1f ms", seconds * 1000);
 	else if (seconds < 1)
 		snprintf(text, room, "%.0f ms", seconds * 1000);
