@@ -262,7 +262,7 @@ def cold_shutdown():
 
 @test
 def server_restarts():
-    with Worker("-c", "1", TQ_CLAIM_FOR="20"):
+    with Worker("-c", "1", TQ_CLAIM_FOR="20") as worker:
         app.late.delay("a", 6)
         app.note.apply_async(["b"], countdown=1)
         until(lambda: lines() == ["begin a"])
@@ -272,6 +272,8 @@ def server_restarts():
         until(lambda: states() == {"completed": 2}, 40)
         app.note.delay("c")
         until(lambda: "c" in lines())
+        with open(worker.output.name) as output:
+            assert "Restoring" not in output.read(), "Celery began from nothing"
         until(lambda: pong() == {"w@test"})
     assert sorted(lines()) == ["b", "begin a", "c", "end a"], lines()
 
@@ -477,6 +479,7 @@ def places_are_given_again():
     for number in range(3):
         with kombu.Connection("tq://") as one, kombu.Connection("tq://") as two:
             with consumer(one, f"one-{number}", "a.*"), consumer(two, f"two-{number}", "#"):
+                kombu.Queue("kept", exchange, "#")(one.default_channel).declare()
                 one.Producer().publish(f"for both {number}", exchange="letters", routing_key="a.b")
                 two.drain_events(timeout=5)  # the other one leaves its own
     places = sql(
@@ -492,6 +495,7 @@ def places_are_given_again():
         one.Producer().publish("last", exchange="letters", routing_key="x")
         one.drain_events(timeout=5)
     assert got[3:] == ["last"], got
+    assert states("celery/kept") == {"pending": 3}
 
 
 @test
