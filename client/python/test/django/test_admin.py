@@ -71,6 +71,7 @@ class Admin(TransactionTestCase):
         self.assertNotContains(response, "<b>bad")
 
     def test_what_is_no_filter(self):
+        self.assertNotContains(self.client.get(LIST), 'value="null"')
         response = self.client.get(LIST, {"payload": "x", "created_after": "y"})
         self.assertEqual(set(response.context["form"].errors), {"payload", "created_after"})
         response = self.client.get(LIST, {"queue": "a b"})

@@ -54,6 +54,15 @@ RUNS = """SELECT run_id, state, coalesce(reason_resolved, reason_created) AS rea
 WHY = "SELECT reason, detail, advice FROM tq.why(%s)"
 
 
+class Json(forms.JSONField):
+    """One line, empty where nothing is given."""
+
+    widget = forms.TextInput
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
 class Filter(forms.Form):
     """The keys of a filter of tq that the list has."""
 
@@ -64,8 +73,8 @@ class Filter(forms.Form):
     state = forms.MultipleChoiceField(required=False, choices=[(state, state) for state in STATES])
     name = forms.CharField(required=False, help_text="shop.tasks.mail, or shop.*")
     error = forms.CharField(required=False, help_text="has this text")
-    payload = forms.JSONField(required=False, help_text='contains {"args": [7]}')
-    tags = forms.JSONField(required=False, help_text='contain {"app": "shop"}')
+    payload = Json(required=False, help_text='contains {"args": [7]}')
+    tags = Json(required=False, help_text='contain {"app": "shop"}')
     created_after = forms.DateTimeField(required=False)
     created_before = forms.DateTimeField(required=False)
 
