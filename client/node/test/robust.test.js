@@ -9,7 +9,10 @@ import { isLost } from '../errors.js'
 import { timeOf } from '../query.js'
 
 const pool = new pg.Pool({ max: 4 })
-after(() => pool.end())
+after(() => {
+  setTimeout(() => process.exit(1), 5000).unref()       // what is left keeps the process, and fails
+  return pool.end()
+})
 const quiet = { signals: [], log: () => {} }
 let n = 0
 const own = () => `robust/t${process.pid}-${++n}`
