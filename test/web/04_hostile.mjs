@@ -82,7 +82,7 @@ async function shares(web, cookie) {
 		all.push(stream(mine[102]));
 		if (i % 100 === 0) await until(() => all.at(-1).text !== '', `${i} readers of a role`);
 	}
-	await until(() => all.at(-1).text.includes('too many'), 'a role with too many readers gets that as its answer');
+	await until(() => all.at(-1).text.includes('too many'), 'a role that has too many readers gets no more');
 	const other = stream(cookie);
 	await until(() => other.text.includes('event: region'), 'which leaves room for others');
 	for (const it of [...all, other]) it.socket.destroy();
