@@ -94,6 +94,7 @@ class Document(TestCase):
             if "tq_worker" in command:
                 worker = subprocess.Popen(
                     ["sh", "-c", "exec " + command],
+                    stdout=subprocess.DEVNULL,
                     cwd=self.directory,
                     env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings"},
                 )

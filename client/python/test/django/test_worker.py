@@ -6,15 +6,18 @@ import subprocess
 import sys
 import time
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import TransactionTestCase, override_settings
+from psycopg.conninfo import conninfo_to_dict
 from shop import tasks
 from shop.models import Order
 
 from tq.django import RunFailed
 from tq.django.compat import TaskResultStatus
+from tq.django.management.commands.tq_worker import source_of
 
 READY, RUNNING, FAILED, SUCCESSFUL = (
     TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL")
@@ -181,6 +184,13 @@ class Worker(TransactionTestCase):
         self.assertEqual(worker.wait(60), 0)
         self.is_status(READY, result)
         self.assertEqual([error.traceback for error in result.errors], ["worker-shutdown"])
+
+    def test_what_it_connects_with(self):
+        options = {"assume_role": "shop", "options": "-c lock_timeout=5s", "pool": False}
+        with patch.dict(connection.settings_dict, {"OPTIONS": options}):
+            found = conninfo_to_dict(source_of("default"))
+        self.assertEqual(found["options"], "-c lock_timeout=5s -c role=shop")
+        self.assertEqual(found["dbname"], connection.settings_dict["NAME"])
 
     def test_arguments(self):
         with self.assertRaisesMessage(CommandError, "has no nothing"):

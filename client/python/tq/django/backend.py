@@ -103,7 +103,7 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def json_of(value: Any) -> Any:
-    """What the driver gives for a jsonb: psycopg2 parses it, and so does Django's psycopg 3 not."""
+    """Returns what a jsonb is, which Django has the driver give as a text."""
     return json.loads(value) if isinstance(value, (str, bytes)) else value
 
 
