@@ -72,7 +72,7 @@
  *
  * An index is opened for its first entry, so that a partial one costs a row
  * that does not belong into it only its predicate: a create with its three of
- * them took 7 % more instructions.  What is in the list stays there until then,
+ * them took 4 % more instructions.  What is in the list stays there until then,
  * because the lock on the table is kept: DROP INDEX and REINDEX, CONCURRENTLY
  * too, wait for it before they remove an index, or expect entries in one that is
  * not in the list; and the predicate of an index never changes.  ALTER INDEX,
