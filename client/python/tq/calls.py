@@ -1786,7 +1786,7 @@ class Calls:
         )
 
     @overload
-    def slugid(self, *) -> str:
+    def slugid(self) -> str:
         """A new slugid, which begins with the time unless tq.ordered_ids is off."""
 
     @overload
@@ -3413,7 +3413,7 @@ class AsyncCalls:
         )
 
     @overload
-    async def slugid(self, *) -> str:
+    async def slugid(self) -> str:
         """A new slugid, which begins with the time unless tq.ordered_ids is off."""
 
     @overload
