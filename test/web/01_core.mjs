@@ -132,6 +132,7 @@ async function browse(web) {
 	is(await page.textContent('h1'), 'shop/mail', 'a queue is a link');
 	like(await page.textContent('#failures'), /<script>alert\((?:1|<number>)\)<\/script>/, 'a script that is stored is text');
 	await page.click('text=Log out');
+	await page.waitForURL('**/login', { waitUntil: 'load' });
 	is(page.url(), `${web.url}/login`, 'a logout ends the session');
 	await page.goBack();
 	await page.reload();

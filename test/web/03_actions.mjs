@@ -100,9 +100,9 @@ async function stopped(op) {
 	sql('ANALYZE');		// as autovacuum does in time
 	const filter = JSON.stringify({ queue: 'shop/stop', state: ['pending'] });
 	const { headers } = await op.post('/bulk', { action: 'cancel', on: 'filter', filter, count: 5000, back: '/' });
-	await until(() => sql("SELECT count(*) < 5000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
 	is((await op.get('/queues')).status, 200, 'pages are answered meanwhile');
 	like((await op.get(headers.location)).text, /<button>Stop<\/button>|Done in/, 'it can be stopped');
+	await until(() => sql("SELECT count(*) < 5000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
 	await op.post('/job', { id: headers.location.split('=')[1] });
 	await until(async () => !(await op.get(headers.location)).text.includes('Under way'), 'and is');
 	const left = Number(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'"));
