@@ -51,11 +51,8 @@ function decode ({ returns, name, numbers }, rows) {
 
 /** Returns the rows of a statement, by a pool or a client. */
 export async function query (db, text, values) {
-  try {
-    return (await db.query(text, values)).rows
-  } catch (error) {
-    throw errorOf(error)
-  }
+  const { rows } = await db.query(text, values).catch((error) => { throw errorOf(error) })
+  return rows
 }
 
 function callOf (called, texts) {

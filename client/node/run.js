@@ -18,13 +18,11 @@ const clean = (text) => text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\u
 /** The run as its handler sees it. */
 class Context {
   #run
-  constructor (run) { this.#run = run }
-  get taskId () { return this.#run.taskId }
-  get runId () { return this.#run.runId }
-  get queue () { return this.#run.queue }
-  get task () { return this.#run.task }
-  get status () { return this.#run.status }
-  get credentials () { return this.#run.credentials }
+  constructor (run) {
+    const { taskId, runId, queue, task, status, credentials } = this.#run = run
+    Object.assign(this, { taskId, runId, queue, task, status, credentials })
+  }
+
   get signal () { return this.#run.signal }
   progress (done, total = null, message = null) { this.#run.show({ done: numberOf(done), total: numberOf(total), message: message === null ? null : textOf(message) }) }
   result (value) { this.#run.result = value }
@@ -32,7 +30,6 @@ class Context {
 }
 
 export class Run {
-  context = new Context(this)
   result = undefined            // of ctx.result()
   report = undefined            // JSON, once it has ended
   completing = false            // ctx.complete() was called
@@ -47,28 +44,18 @@ export class Run {
   #controller = null
 
   constructor (row, queue, now, onProgress) {
-    this.taskId = row.task_id
-    this.runId = row.run_id
-    this.queue = row.task_queue_id ?? queue
-    this.payload = row.payload
-    this.credentials = row.credentials ?? undefined
-    this.task = row.task ?? undefined
-    this.status = row.status ?? undefined
-    this.onProgress = onProgress
+    Object.assign(this, { taskId: row.task_id, runId: row.run_id, queue: row.task_queue_id ?? queue, payload: row.payload, onProgress })
+    Object.assign(this, { credentials: row.credentials ?? undefined, task: row.task ?? undefined, status: row.status ?? undefined })
     this.lasts(Number(row.lasts), now)
+    this.context = new Context(this)
   }
 
   get key () { return `${this.taskId}/${this.runId}` }
 
   /** When the claim is to be prolonged, or asked for: as soon as that is after a doubt, or within a time. */
-  due (doubted, within) {
-    return Math.min(this.reclaimAt, this.asked + (this.doubt === undefined ? within : doubted))
-  }
+  due (doubted, within) { return Math.min(this.reclaimAt, this.asked + (this.doubt === undefined ? within : doubted)) }
 
-  lasts (milliseconds, now) {
-    this.validUntil = now + milliseconds
-    this.reclaimAt = now + milliseconds / 2
-  }
+  lasts (milliseconds, now) { Object.assign(this, { validUntil: now + milliseconds, reclaimAt: now + milliseconds / 2 }) }
 
   get signal () {
     if (!this.#controller) {

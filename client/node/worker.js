@@ -42,9 +42,8 @@ function optionsOf (handler, given) {
   const options = { ...OPTIONS, ...given, log: given.log ?? say }
   if (typeof handler !== 'function' || typeof options.log !== 'function') throw new TypeError('the handler of a worker, and its log, are functions')
   for (const name in options) if (!(name in OPTIONS)) throw new TypeError(`a worker has no option ${name}`)
-  for (const [name, least] of [['concurrency', 1], ['batch', 0]]) {
-    if (!Number.isInteger(options[name]) || options[name] < least) throw new TypeError(`${name} of a worker is a number from ${least}, not ${textOf(options[name])}`)
-  }
+  const wrong = Object.entries({ concurrency: 1, batch: 0 }).find(([name, least]) => !Number.isInteger(options[name]) || options[name] < least)
+  if (wrong) throw new TypeError(`${wrong[0]} of a worker is a number from ${wrong[1]}, not ${textOf(options[wrong[0]])}`)
   for (const name of ['stopTimeout', 'grace']) timeOf(options[name])
   return { ...options, signals: options.signals || [], log: loggerOf(options.log) }
 }
@@ -167,15 +166,14 @@ export class Worker {
   }
 
   // Resolves when something has changed, or after a time.
-  #change (milliseconds) {
-    return new Promise((resolve) => {
-      const timer = milliseconds === undefined ? null : setTimeout(() => this.#wake?.(), milliseconds)
-      this.#wake = () => {
-        this.#wake = null
-        clearTimeout(timer)
-        resolve(false)
-      }
+  async #change (milliseconds) {
+    let timer
+    await new Promise((resolve) => {
+      this.#wake = resolve
+      if (milliseconds !== undefined) timer = setTimeout(resolve, milliseconds)
     })
+    clearTimeout(timer)
+    return false
   }
 
   // ---- runs ----
@@ -204,13 +202,9 @@ export class Worker {
   async #fail (run, error) {
     run.report = run.failed(error)
     if (!(error instanceof Outcome) || error.reason !== 'defer' || run.lost) return
-    try {
-      await this.#second().query('SELECT FROM tq.defer_task($1, $2::int, $3::interval, credentials => $4::jsonb)',
-        [run.taskId, run.runId, intervalOf(error.retryDelay), run.credentials ?? null])
-      run.lost = 'deferred'
-    } catch (fault) {
-      run.report = run.refused(fault)
-    }
+    await this.#second().query('SELECT FROM tq.defer_task($1, $2::int, $3::interval, credentials => $4::jsonb)',
+      [run.taskId, run.runId, intervalOf(error.retryDelay), run.credentials ?? null])
+      .then(() => { run.lost = 'deferred' }, (fault) => { run.report = run.refused(fault) })
   }
 
   // A run whose claim is lost is not reported.
@@ -240,10 +234,7 @@ export class Worker {
     try {
       rows = await connection.query(...(room > 0 && this.#sql.both ? this.#sql.both(reports, room) : [RESOLVE, [reports]]), true)
     } catch (error) {
-      if (error instanceof Lost || isCanceled(error)) {
-        this.#ended.unshift(...runs)
-        throw error
-      }
+      if (error instanceof Lost || isCanceled(error)) { this.#ended.unshift(...runs); throw error }
       for (const run of runs) await this.#reportAlone(connection, run)
       return
     }
@@ -268,10 +259,7 @@ export class Worker {
   #flush () {
     return (this.#reporting ??= (async () => {
       while (this.#due()) await this.#report(this.#second()).catch((error) => { this.#log('debug', error.message); return sleep(TICK) })
-    })().finally(() => {
-      this.#reporting = null
-      if (this.#due()) this.#flush()
-    }))
+    })().finally(() => { this.#reporting = null; if (this.#due()) this.#flush() }))
   }
 
   async #progress (run, last = false) {
@@ -286,12 +274,9 @@ export class Worker {
     const { done, total, message } = run.progress
     run.progress = undefined
     run.shown = performance.now()
-    try {
-      await this.#second().query('SELECT FROM tq.report_progress($1, $2::int, $3::bigint, $4::bigint, $5, credentials => $6::jsonb)',
-        [run.taskId, run.runId, done, total, message, run.credentials ?? null])
-    } catch (error) {
-      this.#log('warning', `progress is refused: ${reasonOf(error)}`, run)
-    }
+    await this.#second().query('SELECT FROM tq.report_progress($1, $2::int, $3::bigint, $4::bigint, $5, credentials => $6::jsonb)',
+      [run.taskId, run.runId, done, total, message, run.credentials ?? null])
+      .catch((error) => this.#log('warning', `progress is refused: ${reasonOf(error)}`, run))
   }
 
   // ---- claims are kept ----
@@ -299,14 +284,10 @@ export class Worker {
   #second () {
     clearTimeout(this.#idle)
     this.#idle = null
-    this.#side ??= this.#newSide()
-    return this.#side
+    return (this.#side ??= this.#newSide())
   }
 
-  async #begin (client) {
-    const { rows: [row] } = await client.query(BEGIN, [client.processID ?? null, this.#options.group, this.id])
-    return row
-  }
+  #begin (client) { return client.query(BEGIN, [client.processID ?? null, this.#options.group, this.id]).then(({ rows }) => rows[0]) }
 
   async #listen (client) {
     const { pid, channel } = await this.#begin(client)
@@ -383,10 +364,7 @@ export class Worker {
     await this.#until(() => this.#running.size === 0, timeout)
     for (const run of this.#running) run.lose('worker-shutdown')
     await this.#until(() => this.#running.size === 0, timeOf(this.#options.grace))
-    for (const run of this.#running) {
-      run.abandoned = true
-      this.#giveBack(run)
-    }
+    for (const run of this.#running) this.#giveBack(run)
     const end = setTimeout(() => this.#side?.close(), LAST_REPORTS)
     while (this.#ended.length > 0 && !this.#side?.closed) await this.#flush()
     await this.#reporting
@@ -411,6 +389,7 @@ export class Worker {
   }
 
   #giveBack (run) {
+    run.abandoned = true
     run.lose('worker-shutdown')
     run.report = run.failed()
     this.#ended.push(run)
