@@ -278,16 +278,6 @@ shape_of(Relation table)
 	return shape;
 }
 
-/* Returns an index, which is opened when the first entry is made. */
-static Relation
-open_index(TqEntries *entries, int i)
-{
-	if (entries->indexes[i] == NULL)
-		entries->indexes[i] = index_open(entries->shape->oids[i],
-										 RowExclusiveLock);
-	return entries->indexes[i];
-}
-
 /* Keeps the entry of the primary key of a row until the indexes are closed. */
 static void
 keep_late(TqEntries *entries, TupleTableSlot *slot, int column)
@@ -340,6 +330,8 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 			(info->ii_Predicate != NIL &&
 			 !ExecQualAndReset(info->ii_PredicateState, shape->tuple)))
 			continue;
+		if (entries->indexes[i] == NULL)
+			entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
 		if (i == shape->primary && OidIsValid(arbiter))
 		{
 			keep_late(entries, slot, info->ii_IndexAttrNumbers[0]);
@@ -349,9 +341,8 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 			check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
 											  : UNIQUE_CHECK_YES;
 		FormIndexDatum(info, slot, shape->state, values, isnull);
-		if (!index_insert(open_index(entries, i), values, isnull,
-						  &slot->tts_tid, entries->table, check, false,
-						  info) &&
+		if (!index_insert(entries->indexes[i], values, isnull, &slot->tts_tid,
+						  entries->table, check, false, info) &&
 			check == UNIQUE_CHECK_PARTIAL)
 			is_free = false;
 		ResetExprContext(shape->tuple);
@@ -376,7 +367,7 @@ entries_close(TqEntries *entries)
 			Datum key = Int64GetDatum(entries->late[i].key);
 			bool isnull = false;
 
-			(void) index_insert(open_index(entries, primary), &key, &isnull,
+			(void) index_insert(entries->indexes[primary], &key, &isnull,
 								&entries->late[i].tid, entries->table,
 								UNIQUE_CHECK_YES, false,
 								entries->shape->infos[primary]);

@@ -126,7 +126,7 @@ static bool added_claims = false;  /* by the current transaction */
 static Claim *
 claim_of(const TqSlug *task_id)
 {
-	return &claims[tq_slug_hash(task_id) % CLAIMS_KEPT];
+	return &claims[TQ_SLUG_HASH(task_id) % CLAIMS_KEPT];
 }
 
 /*

@@ -32,16 +32,6 @@ draw(TqSlug *slugs, int n)
 		tq_slug_set_version(&slugs[i]);
 }
 
-/* Makes the present time the beginning of ids. */
-static void
-set_time(TqSlug *slugs, int n)
-{
-	uint64 begin = pg_hton64(tq_clock_unix_ms() << 16);
-
-	for (int i = 0; i < n; i++)
-		memcpy(slugs[i].bytes, &begin, TIME_BYTES);
-}
-
 /*
  * Makes an id that is random as a whole.  A call of the source costs as much as
  * 8,000 instructions whatever it returns, so each process draws some in advance:
@@ -73,21 +63,27 @@ tq_slug_new(TqSlug *slug)
 {
 	tq_slug_random(slug);
 	if (tq_ordered_ids)
-		set_time(slug, 1);
+	{
+		uint64 begin = pg_hton64(tq_clock_unix_ms() << 16);
+
+		memcpy(slug->bytes, &begin, TIME_BYTES);
+	}
 }
 
 /*
- * Makes n ids as tq.ordered_ids says, in ascending order, in which inserting
- * them into an index is fastest.
+ * Makes n ids as tq.ordered_ids says, of one time, in ascending order, in which
+ * inserting them into an index is fastest.
  */
 TqSlug *
 tq_slugs_new(int n)
 {
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	TqSlug first;
 
 	draw(slugs, n);
-	if (tq_ordered_ids)
-		set_time(slugs, n);
+	tq_slug_new(&first);
+	for (int i = 0; tq_ordered_ids && i < n; i++)
+		memcpy(slugs[i].bytes, first.bytes, TIME_BYTES);
 	qsort(slugs, n, sizeof(TqSlug), tq_compare_slugs);
 	return slugs;
 }

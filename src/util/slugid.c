@@ -71,19 +71,6 @@ tq_slug_set_bucket(TqSlug *slug, int bucket)
 }
 
 /*
- * Returns a hash of an id for a table that a session keeps.  Of a new id two of
- * these bytes are random: neither of its time, nor of the bucket, which is that
- * of its group; the others tell the ids of clients apart.
- */
-uint16
-tq_slug_hash(const TqSlug *slug)
-{
-	const uint8 *bytes = slug->bytes;
-
-	return (uint16) ((bytes[0] ^ bytes[12]) << 8 | (bytes[1] ^ bytes[13]));
-}
-
-/*
  * Reads a slugid that is len characters long; returns false if it is none, and
  * *slug is then undefined.  The 22 characters carry 132 bits.  The last four
  * must be zero, so that each value has one spelling.

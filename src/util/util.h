@@ -225,7 +225,15 @@ extern bool tq_slug_is_random(const TqSlug *slug);
 extern void tq_slug_set_version(TqSlug *slug);
 extern int tq_slug_bucket(const TqSlug *slug);
 extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
-extern uint16 tq_slug_hash(const TqSlug *slug);
+
+/*
+ * A hash of an id for a table that a session keeps.  Of a new id two of these
+ * bytes are random: neither of its time, nor of the bucket, which is that of its
+ * group; the others tell the ids of clients apart.
+ */
+#define TQ_SLUG_HASH(slug)                                                    \
+	((((slug)->bytes[0] ^ (slug)->bytes[12]) << 8) |                          \
+	 ((slug)->bytes[1] ^ (slug)->bytes[13]))
 
 /* ---- new_slugid.c: slugids that the server makes ---- */
 

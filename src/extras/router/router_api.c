@@ -131,7 +131,7 @@ integers(const ArrayType *array, int *n)
 static KnownSet *
 set_of_task(const TqSlug *id)
 {
-	return &known_sets[tq_slug_hash(id) % KNOWN_SETS];
+	return &known_sets[TQ_SLUG_HASH(id) % KNOWN_SETS];
 }
 
 /*
