@@ -135,6 +135,8 @@ take(const char *html, char wanted)
 		return *html == wanted ? html + 1 : NULL;
 	if (wanted == '\n' || wanted == '\t')
 		return *html == wanted ? html + 1 : NULL;
+	if (wanted == '\r') /* a form sends it before the end of a line */
+		return html;
 	return strncmp(html, "\357\277\275", 3) == 0 ? html + 3 : NULL;
 }
 
