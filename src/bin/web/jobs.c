@@ -424,11 +424,17 @@ apply_filter(Work *work)
 	return done != NULL;
 }
 
+static bool
+is_to_stop(const Work *work)
+{
+	return __atomic_load_n(&work->is_stopping, __ATOMIC_RELAXED);
+}
+
 /* Calls the function for each task that was ticked. */
 static bool
 apply_picked(Work *work)
 {
-	for (int i = 0, n = 0; i < work->picked.n && !work->is_stopping; i++)
+	for (int i = 0, n = 0; i < work->picked.n && !is_to_stop(work); i++)
 	{
 		const char *values[] = {work->picked.all[i].value, work->argument};
 		PGresult *done;
@@ -450,7 +456,7 @@ apply_picked(Work *work)
 		PQclear(done);
 		live_nudge();
 	}
-	return !work->is_stopping;
+	return !is_to_stop(work);
 }
 
 static void *
@@ -718,7 +724,7 @@ page_job(Page *page)
 static void
 stop(Work *work)
 {
-	work->is_stopping = true;
+	__atomic_store_n(&work->is_stopping, true, __ATOMIC_RELAXED);
 	if (work->page != NULL)
 		__atomic_store_n(&work->page->is_stopped, true, __ATOMIC_RELAXED);
 }
