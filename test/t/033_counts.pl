@@ -257,7 +257,7 @@ is(join(' ', psql($node, 'SELECT tq.metrics()') =~ /^tq_runs_exception_total\{qu
 
 # ---- changes by other statements ----
 
-psql($node, q{DELETE FROM tq_internal.pending WHERE task IN (SELECT task FROM tq_internal.pending WHERE queue = (SELECT id FROM tq_internal.queue WHERE task_queue_id = 'c/p') LIMIT 1)});
+psql($node, q{DELETE FROM tq_internal.pending WHERE task IN (SELECT task FROM tq_internal.pending WHERE queue = (SELECT id FROM tq_internal.queue WHERE task_queue_id = 'c/p1') LIMIT 1)});
 ok(wait_exact($node), 'a statement has deleted a row: counted again');
 is_exact($node, 'after that');
 
