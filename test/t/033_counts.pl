@@ -228,7 +228,9 @@ psql($node, "SELECT tq.report_completed('$run', 0)");
 is(psql($node, $done), '0.125', 'an end counts whole');
 $counted = $early;
 
-# The maintenance worker writes the history of this one while the test goes on.
+# The maintenance worker writes the history of this one while the test goes on.  What
+# has happened before its first look has no time, and is not part of it.
+ok($node->poll_query_until($db, q{SELECT tq.enqueue('c/g') IS NOT NULL AND EXISTS (SELECT FROM tq_internal.queue_history)}), 'the maintenance worker has begun the history');
 psql($node, q{SELECT tq.enqueue('c/h') FROM generate_series(1, 7)});
 
 # ---- prepared transactions ----
