@@ -193,6 +193,7 @@ typedef struct Seen
 	int32 queue;
 	uint32 entry;    /* the one that was read last */
 	bool has_gauges; /* they were exact */
+	bool is_owed;    /* a row was written without them */
 	bool is_there;   /* when the counters were read last */
 	int64 before[TQ_QUEUE_COUNTERS];
 	int64 read[TQ_QUEUE_COUNTERS];
@@ -202,8 +203,9 @@ static struct
 {
 	HTAB *queues;
 	Oid extension;
-	TimestampTz since;    /* when the counters were reset */
-	TimestampTz at;       /* of the last look, by the machine's clock */
+	TimestampTz since; /* when the counters were reset; 0: not counted yet */
+	TimestampTz at;    /* of the last look, by the machine's clock */
+	bool is_exact;     /* the gauges that it read */
 	TransactionId writer; /* has got what was read, and not ended yet */
 } seen = {.queues = NULL};
 
@@ -223,7 +225,7 @@ forget_all(Oid extension)
 
 /*
  * Adopts what was read last, if it was written, and forgets queues that had no
- * counters then.
+ * counters then.  Gauges that were not exact are none.
  */
 static void
 adopt(void)
@@ -231,6 +233,7 @@ adopt(void)
 	bool is_written = !TransactionIdIsValid(seen.writer) ||
 					  TransactionIdIsCurrentTransactionId(seen.writer) ||
 					  TransactionIdDidCommit(seen.writer);
+	int first = seen.is_exact ? 0 : TQ_QUEUE_GAUGES;
 	HASH_SEQ_STATUS scan;
 	Seen *queue;
 
@@ -241,7 +244,11 @@ adopt(void)
 		if (!queue->is_there)
 			(void) hash_search(seen.queues, &queue->queue, HASH_REMOVE, NULL);
 		else if (is_written)
-			memcpy(queue->before, queue->read, sizeof(queue->before));
+		{
+			memcpy(queue->before + first, queue->read + first,
+				   sizeof(int64) * (TQ_QUEUE_COUNTERS - first));
+			queue->is_owed &= !seen.is_exact;
+		}
 		queue->is_there = false;
 	}
 }
@@ -284,6 +291,7 @@ see(const TqQueueCounts *counts, bool is_first, bool is_exact, bool is_reset)
 	{
 		memset(before, 0, sizeof(queue->before));
 		queue->has_gauges = is_exact;
+		queue->is_owed = false;
 		queue->entry = counts->entry;
 	}
 	is_reset |= queue->entry != counts->entry;
@@ -303,7 +311,11 @@ see(const TqQueueCounts *counts, bool is_first, bool is_exact, bool is_reset)
 	return queue;
 }
 
-/* Returns whether something has happened in a queue, or its gauges differ. */
+/*
+ * Returns whether something has happened in a queue, or its gauges differ, or are
+ * exact for the first time since a row was written without them: no other row
+ * would have them before something happens again.
+ */
 static bool
 has_changed(const Seen *queue, bool is_exact)
 {
@@ -311,8 +323,9 @@ has_changed(const Seen *queue, bool is_exact)
 				  queue->before + TQ_QUEUE_GAUGES,
 				  sizeof(int64) * (TQ_QUEUE_COUNTERS - TQ_QUEUE_GAUGES)) !=
 			   0 ||
-		   (is_exact && memcmp(queue->read, queue->before,
-							   sizeof(int64) * TQ_QUEUE_STATES) != 0);
+		   (is_exact &&
+			(queue->is_owed || memcmp(queue->read, queue->before,
+									  sizeof(int64) * TQ_QUEUE_STATES) != 0));
 }
 
 static Datum
@@ -396,14 +409,16 @@ tq_history_changes(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		Seen *queue = see(&counts[i], is_first, is_exact,
-						  !is_first && since != seen.since);
+						  !is_first && seen.since != 0 && since != seen.since);
 
 		if (!has_changed(queue, is_exact))
 			continue;
 		put_changes((ReturnSetInfo *) fcinfo->resultinfo, queue, is_exact);
+		queue->is_owed |= !is_exact;
 		seen.writer = GetCurrentTransactionId();
 	}
 	seen.since = since;
+	seen.is_exact = is_exact;
 	tq_call_end();
 	return (Datum) 0;
 }
