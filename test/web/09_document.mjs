@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import net from 'node:net';
 import { join } from 'node:path';
-import { ask, cookieOf, folder, form, is, like, login, ok, program, run, sql, startWeb, unlike, until } from './web.mjs';
+import { ask, cookieOf, folder, form, freePort, is, like, login, ok, program, run, sql, startWeb, unlike, until } from './web.mjs';
 
 const document = readFileSync(new URL('../../doc/web.md', import.meta.url), 'utf8');
 const blocks = [...document.matchAll(/^```\w*\n([^]*?)^```/gm)].map(found => found[1]);
@@ -59,14 +59,6 @@ function table() {
 }
 
 // ---- nginx ----
-
-async function freePort() {
-	const server = net.createServer().listen(0, '127.0.0.1');
-	await new Promise(resolve => server.on('listening', resolve));
-	const { port } = server.address();
-	await new Promise(resolve => server.close(resolve));
-	return port;
-}
 
 // What a browser is answered that knows the page as tq.example.org.
 function secure(port, path, { method = 'GET', headers = {}, body } = {}) {

@@ -118,7 +118,8 @@ export async function proxy() {
 
 // ---- tq-web ----
 
-async function freePort() {
+// A port of this machine that is free.
+export async function freePort() {
 	const server = net.createServer().listen(0, '127.0.0.1');
 	await new Promise(resolve => server.on('listening', resolve));
 	const { port } = server.address();
