@@ -167,6 +167,15 @@ SELECT is(pg_temp.gauges('test/g') || ', ' || pg_temp.gauges('test/l'), '6 0 0, 
 SELECT tq.enqueue('test/key', name => 'k' || n, policy => v.policy::jsonb) FROM (VALUES (1, '{"serialKey": "a"}'), (2, '{"concurrencyKey": "a"}'), (3, NULL)) AS v (n, policy) \g /dev/null
 CALL tq.move_tasks('test/key', 'test/key2') \gset
 SELECT is(:tasks || ' ' || pg_temp.of('test/key'), '1 p k1, p k2', '12.7 tasks with keys stay');
+-- the maintenance worker has k1 locked while it admits it, and the call would leave it
+DO $$
+BEGIN
+	WHILE EXISTS (SELECT FROM tq_internal.delayed AS d JOIN tq_internal.task AS t ON t.id = d.task WHERE t.task_id = pg_temp.id('k1')) LOOP
+		PERFORM tq.upkeep();
+		COMMIT;
+	END LOOP;
+END
+$$;
 CALL tq.cancel_tasks('test/key') \gset
 SELECT is(:tasks, 2, '12.6 and can be canceled');
 
