@@ -35,7 +35,9 @@
  * the server would wait five seconds for the maintenance worker's session to
  * end, and then raise an error.  So the database is locked here as the server
  * will lock it a moment later, and the maintenance worker is asked to end, and
- * waited for.  The lock lasts until the end of the transaction, and as long as
+ * waited for.  A session whose client was killed while it waits for work would
+ * see that after ten seconds only, so all that wait there are woken: that one
+ * ends.  The lock lasts until the end of the transaction, and as long as
  * it is held no maintenance worker is started.  All of this is done only for a
  * role that passes the checks that the server makes first; for any other role
  * the server rejects the statement, and the maintenance worker is not
@@ -121,13 +123,15 @@ is_template(Oid database)
 
 /*
  * Stops the maintenance worker of a database, and keeps it out until the end
- * of this transaction by a lock on the database.
+ * of this transaction by a lock on the database.  Sessions that wait there and
+ * whose client is gone end too (wait_queue.c).
  */
 static void
 utility_hook_clear_database(Oid database, LOCKMODE lockmode)
 {
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
 	tq_request_add(TQ_REQUEST_RESCAN, InvalidOid);
+	tq_wait_wake_all(database);
 	stop_worker(database);
 }
 
@@ -247,7 +251,7 @@ before_change_of_extension(bool drops)
 	if (!OidIsValid(extension) || !TqOwnsExtension(extension))
 		return;
 	LockDatabaseObject(ExtensionRelationId, extension, 0, AccessExclusiveLock);
-	tq_wait_wake_all();
+	tq_wait_wake_all(MyDatabaseId);
 	if (drops)
 		LockRelationOid(tq_catalog_table(), AccessExclusiveLock);
 }
@@ -411,7 +415,7 @@ static void
 drop_commits(void)
 {
 	tq_limits_forget(MyDatabaseId, dropped);
-	tq_wait_wake_all();
+	tq_wait_wake_all(MyDatabaseId);
 }
 
 static void
@@ -557,7 +561,7 @@ act_after(const After *after)
 	if (after->start && OidIsValid(get_extension_oid("tq", true)))
 		tq_request_add(TQ_REQUEST_START, MyDatabaseId);
 	if (after->wake_waiters)
-		tq_wait_wake_all();
+		tq_wait_wake_all(MyDatabaseId);
 	if (after->forget_cursor)
 		tq_cursor_track_all();
 	if (after->probe)

@@ -320,7 +320,7 @@ lower_and_wake(int what, SubTransactionId since)
 	 */
 	if (all_tracked_by >= since)
 	{
-		tq_wait_wake_all();
+		tq_wait_wake_all(MyDatabaseId);
 		return;
 	}
 	for (int i = 0; i < tracked_count; i++)

@@ -295,7 +295,7 @@ tq_counts_apply_prepared(void)
 	}
 	tq_count_unlock();
 	if (has_ended && frees_slots)
-		tq_wait_wake_all();
+		tq_wait_wake_all(MyDatabaseId);
 	frees_slots = false;
 }
 

@@ -172,7 +172,7 @@ extern const TqShmemPart tq_wait_shmem;
 extern const TqXactEnd tq_wait_xact_end;
 
 extern void tq_wait_wake(int32 queue, int n);
-extern void tq_wait_wake_all(void);
+extern void tq_wait_wake_all(Oid database);
 
 extern void tq_wait_note_queue(void);
 extern void tq_wait_note_opened(int32 queue);

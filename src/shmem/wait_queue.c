@@ -286,9 +286,9 @@ wait_queue_call(Partition *partition, Link *link)
 
 /* Returns whether a waiter waits for this queue, or for one of these. */
 static bool
-waits_for(Link *link, int32 queue)
+waits_for(Link *link, Oid database, int32 queue)
 {
-	if (waiter_of(link)->database != MyDatabaseId)
+	if (waiter_of(link)->database != database)
 		return false;
 	return link->queue == queue || queue == ALL_QUEUES ||
 		   (queue == ALL_TASKS && link->queue < ALL_TASKS);
@@ -299,7 +299,7 @@ waits_for(Link *link, int32 queue)
  * that are in this partition (P2 and P3 of the banner).
  */
 static void
-wait_queue_wake(Partition *partition, int32 queue, int n)
+wait_queue_wake(Partition *partition, Oid database, int32 queue, int n)
 {
 	dlist_mutable_iter iter;
 
@@ -311,8 +311,8 @@ wait_queue_wake(Partition *partition, int32 queue, int n)
 	{
 		Link *link = dlist_container(Link, node, iter.cur);
 
-		if (waits_for(link, queue) && wait_queue_call(partition, link) &&
-			--n == 0)
+		if (waits_for(link, database, queue) &&
+			wait_queue_call(partition, link) && --n == 0)
 			break;
 	}
 	LWLockRelease(partition->lock);
@@ -326,24 +326,24 @@ void
 tq_wait_wake(int32 queue, int n)
 {
 	if (shared != NULL)
-		wait_queue_wake(find_partition(queue), queue, n);
+		wait_queue_wake(find_partition(queue), MyDatabaseId, queue, n);
 }
 
 static void
-wake_everywhere(int32 queue)
+wake_everywhere(Oid database, int32 queue)
 {
 	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
-		wait_queue_wake(&shared->partitions[i], queue, WAIT_ALL);
+		wait_queue_wake(&shared->partitions[i], database, queue, WAIT_ALL);
 }
 
 /*
- * Wakes all waiters of this database, for when it is unknown which runs have
- * become claimable.
+ * Wakes all waiters of a database, for when it is unknown which runs have
+ * become claimable, and so that those whose client is gone end.
  */
 void
-tq_wait_wake_all(void)
+tq_wait_wake_all(Oid database)
 {
-	wake_everywhere(ALL_QUEUES);
+	wake_everywhere(database, ALL_QUEUES);
 }
 
 /*
@@ -508,14 +508,14 @@ wait_commits(void)
 	if (new_queue)
 		tq_wait_wake(0, WAIT_ALL);
 	if (opened == ALL_QUEUES)
-		tq_wait_wake_all();
+		tq_wait_wake_all(MyDatabaseId);
 	else if (opened != 0)
 		tq_wait_wake(opened, WAIT_ALL);
 	if (nresolved > 0)
 	{
 		/* Wake those that wait for a task that this transaction has resolved. */
 		if (nresolved > NOTED_MAX)
-			wake_everywhere(ALL_TASKS);
+			wake_everywhere(MyDatabaseId, ALL_TASKS);
 		else
 		{
 			for (int i = 0; i < nresolved; i++)

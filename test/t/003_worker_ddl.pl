@@ -40,6 +40,16 @@ make_database('dropped');
 $node->safe_psql('postgres', 'DROP DATABASE dropped WITH (FORCE)');
 ok(wait_no_worker($node, 'dropped'), 'DROP DATABASE WITH (FORCE)');
 
+# Beside the wait of a worker that was killed: its session does not know that yet.
+make_database('dropped');
+my $killed = $node->background_psql('dropped');
+$killed->query_until(qr/begun/, "\\echo begun\nSELECT FROM tq.claim_work('p/q', 'g', 'w', wait => '60 s');\n");
+$node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = 'dropped' AND state = 'active' AND wait_event_type = 'Extension'))
+	or die 'it does not wait';
+$killed->{run}->signal('KILL');
+eval { $killed->{run}->finish };
+is(($node->psql('postgres', 'DROP DATABASE dropped'))[0], 0, 'DROP DATABASE after a worker was killed that waits');
+
 # Just after CREATE EXTENSION, when the maintenance worker may be anywhere in its start.
 foreach my $i (1 .. 10)
 {
