@@ -1,6 +1,6 @@
 // 01_core.mjs: logins, rights, headers, queues; what is stored is text, and a form of
 // another page does nothing.
-import { ask, cookieOf, form, is, like, login, ok, open, run, sql, startWeb, unlike, until, violations } from './web.mjs';
+import { ask, cookieOf, form, is, like, login, ok, open, run, sql, startWeb, unlike, unmasked, until, violations } from './web.mjs';
 
 function fill() {
 	sql(`SELECT count(tq.enqueue('shop/mail', jsonb_build_object('n', i), name => 'send mail', retry => 0)) FROM generate_series(1, 40) AS i;
@@ -73,11 +73,11 @@ async function headers(web, cookie) {
 }
 
 async function forgeries(web, cookie) {
-	const token = (await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } })).text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const token = (await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } })).text.match(/name=token value="([0-9a-f]{128})"/)[1];
 	const pause = { call: 'pause_queue', queue: 'shop/mail', back: '/queue?name=shop/mail' };
 	const send = (fields, more = {}) => ask(web, '/do', { ...form(fields), headers: { ...form({}).headers, Cookie: cookie, ...more } });
 	is((await send(pause)).status, 403, 'a form without the token is refused');
-	is((await send({ ...pause, token: 'f'.repeat(64) })).status, 403, 'so is one with another');
+	is((await send({ ...pause, token: 'f'.repeat(128) })).status, 403, 'so is one with another');
 	is((await send({ ...pause, token }, { Origin: 'https://evil.example' })).status, 403, 'one of another page');
 	is((await send({ ...pause, token }, { 'Sec-Fetch-Site': 'cross-site' })).status, 403, 'one that the browser says is of another site');
 	is((await ask(web, `/do?call=pause_queue&queue=shop/mail&token=${token}`, { headers: { Cookie: cookie } })).status, 200, 'a link changes nothing');
@@ -87,6 +87,32 @@ async function forgeries(web, cookie) {
 	const other = cookieOf(await login(web, 'team'));
 	const answer = await ask(web, '/do', { ...form({ ...pause, token }), headers: { ...form({}).headers, Cookie: other } });
 	is(answer.status, 403, 'the token of one session is not good for another');
+	await masks(web, cookie, send);
+}
+
+// A token is under another mask in each answer: two have nothing in common that could be
+// guessed by how well they are compressed.
+async function masks(web, cookie, send) {
+	const halves = masked => [masked.slice(0, 64), masked.slice(64)];
+	const pages = await Promise.all(['/queues', '/queues', '/queue?name=shop/mail', '/do?call=pause_queue&queue=shop/mail'].map(path => ask(web, path, { headers: { Cookie: cookie } })));
+	const shown = pages.map(({ text }) => [...new Set([...text.matchAll(/name=token (?:value|content)="([0-9a-f]{128})"/g)].map(found => found[1]))]);
+	ok(shown.every(({ length }) => length === 1), 'an answer has a token in one form', shown.join('\n'));
+	const all = shown.flat();
+	is(new Set(all.flatMap(halves)).size, 2 * all.length, 'and each another');
+	const tokens = new Set(all.map(unmasked));
+	is(tokens.size, 1, 'of which all are the same token');
+	const [token] = tokens;
+	ok(!pages.some(({ text }) => text.includes(token)), 'that stands in none of them');
+	for (const masked of all) {
+		is((await send({ call: 'resume_queue', queue: 'shop/mail', token: masked })).status, 303, 'each works');
+		is((await send({ call: 'pause_queue', queue: 'shop/mail', token: masked })).status, 303, 'again and again');
+	}
+	const [mask, rest] = halves(all[0]);
+	const flipped = `${all[0].slice(0, -1)}${all[0].endsWith('0') ? '1' : '0'}`;
+	const own = 'a'.repeat(64);
+	for (const forged of [token, flipped, mask, rest, `${mask}${halves(all[1])[1]}`, `${mask}${mask}`, `${all[0]}0`, `${all[0].slice(0, -1)}g`, all[0].toUpperCase(), '0'.repeat(128), `${own}${own}`])
+		is((await send({ call: 'resume_queue', queue: 'shop/mail', token: forged })).status, 403, `a forged one does not: ${forged}`);
+	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'"), 't', 'nor has it done anything');
 }
 
 async function rights(web) {
@@ -99,7 +125,7 @@ async function rights(web) {
 	is((await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } })).status, 404, 'for a team another queue does not exist');
 	const reader = cookieOf(await login(web, 'reader'));
 	const { text } = await ask(web, '/queue?name=team/report', { headers: { Cookie: reader } });
-	const token = text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const token = text.match(/name=token value="([0-9a-f]{128})"/)[1];
 	const refused = await ask(web, '/do', { ...form({ token, call: 'pause_queue', queue: 'team/report' }), headers: { ...form({}).headers, Cookie: reader } });
 	is(refused.status, 403, 'what a role may not do is refused');
 	like(refused.text, /requires queue:pause-queue:team\/report[^]*An administrator can grant/, 'with the words of the database');
@@ -153,10 +179,10 @@ async function modes() {
 	is((await ask(web, '/queues')).status, 403, 'it has to');
 	is((await ask(web, '/queues', { headers: { 'X-Role': 'none' } })).status, 403, 'none is no role, and does not leave the program its own rights');
 	like((await ask(web, '/queues', { headers: { 'X-Role': 'no_such' } })).text, /role &quot;no_such&quot; does not exist/, 'a role has to exist');
-	const tokenOf = async role => (await ask(web, '/queues', { headers: { 'X-Role': role } })).text.match(/name=token content="([0-9a-f]{64})"/)[1];
+	const tokenOf = async role => (await ask(web, '/queues', { headers: { 'X-Role': role } })).text.match(/name=token content="([0-9a-f]{128})"/)[1];
 	const resume = async (role, own) => (await ask(web, '/do', { ...form({ token: own, call: 'resume_queue', queue: 'shop/mail' }), headers: { ...form({}).headers, 'X-Role': role } })).status;
 	const [mine, theirs] = [await tokenOf('op'), await tokenOf('team')];
-	is(await tokenOf('op'), mine, 'the forms of a role have a token');
+	is(unmasked(await tokenOf('op')), unmasked(mine), 'the forms of a role have a token');
 	is(await resume('op', theirs), 403, 'that of another role is not good for them');
 	is(await resume('op', ''), 403, 'nor is none');
 	is(await resume('op', mine), 303, 'and its own is');
@@ -171,7 +197,7 @@ async function modes() {
 	const cookie = cookieOf(await login(web, 'op'));
 	answer = await ask(web, '/queue?name=shop/mail', { headers: { Cookie: cookie } });
 	unlike(answer.text, /action="\/(do|bulk)"/, 'with --read-only there is no button');
-	const token = answer.text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const token = answer.text.match(/name=token value="([0-9a-f]{128})"/)[1];
 	const fields = { token, call: 'resume_queue', queue: 'shop/mail' };
 	is((await ask(web, '/do', { ...form(fields), headers: { ...form({}).headers, Cookie: cookie } })).status, 403, 'and none can be made up');
 	is(sql("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'"), 't', 'so that nothing changes');

@@ -7,7 +7,7 @@ const state = where => sql(`SELECT string_agg(state || ' ' || n, ', ' ORDER BY s
 async function person(web, role) {
 	const cookie = cookieOf(await login(web, role));
 	const get = path => ask(web, path, { headers: { Cookie: cookie } });
-	const [, token] = (await get('/queues')).text.match(/name=token value="([0-9a-f]{64})"/);
+	const [, token] = (await get('/queues')).text.match(/name=token value="([0-9a-f]{128})"/);
 	const post = (path, fields) => ask(web, path, { ...form({ token, ...fields }), headers: { ...form({}).headers, Cookie: cookie } });
 	return { cookie, token, get, post };
 }

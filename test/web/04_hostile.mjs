@@ -66,7 +66,7 @@ async function unkept(web, cookie) {
 	for (const it of all) it.socket.destroy();
 }
 
-const tokenOf = async (web, cookie) => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.match(/name=token content="([0-9a-f]{64})"/)[1];
+const tokenOf = async (web, cookie) => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.match(/name=token content="([0-9a-f]{128})"/)[1];
 
 // What one role begins ends nothing of others.
 async function shares(web, cookie) {

@@ -19,7 +19,7 @@ const shown = ({ text }) => text.replace(/<div class=empty>.*?<\/div>/gs, '').re
 
 async function post(web, cookie, path, page, fields) {
 	const { text } = await ask(web, page, { headers: { Cookie: cookie } });
-	const token = text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const token = text.match(/name=token value="([0-9a-f]{128})"/)[1];
 	return ask(web, path, { ...form({ ...fields, token }), headers: { ...form({}).headers, Cookie: cookie } });
 }
 

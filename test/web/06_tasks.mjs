@@ -30,7 +30,7 @@ const get = path => ask(web, path, { headers: { Cookie: cookie } });
 
 async function post(page, path, fields) {
 	const { text } = await get(page);
-	const token = text.match(/name=token value="([0-9a-f]{64})"/)[1];
+	const token = text.match(/name=token value="([0-9a-f]{128})"/)[1];
 	return ask(web, path, { ...form({ ...fields, token }), headers: { ...form({}).headers, Cookie: cookie } });
 }
 

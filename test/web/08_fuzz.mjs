@@ -103,7 +103,7 @@ await run(async () => {
 	let [cookie, token] = [];
 	const enter = async () => {
 		cookie = cookieOf(await login(web, 'op')).replace('tq_session=', '');
-		token = (await ask(web, '/queue?name=shop/mail', { headers: { Cookie: `tq_session=${cookie}` } })).text.match(/name=token value="?([0-9a-f]{64})/)?.[1];
+		token = (await ask(web, '/queue?name=shop/mail', { headers: { Cookie: `tq_session=${cookie}` } })).text.match(/name=token value="?([0-9a-f]{128})/)?.[1];
 	};
 	let left = many;
 	await Promise.all(Array.from({ length: 30 }, async () => {

@@ -136,7 +136,7 @@ export async function startWeb(...options) {
 	children.add(child);
 	child.stderr.on('data', text => { web.lines += text; });
 
-	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code) ok(false, `the program ends with ${code}`, web.lines.slice(-4000)); resolve(code ?? signal); }));
+	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code !== 0) ok(false, `the program ends with ${code ?? signal}`, web.lines.slice(-4000)); resolve(code ?? signal); }));
 	web.stop = () => { child.kill('SIGTERM'); return web.ended; };
 	while (!web.lines.includes('listens on') && child.exitCode === null) await new Promise(resolve => setTimeout(resolve, 20));
 	return web;
@@ -167,6 +167,11 @@ export function login(web, role, password = role, more = {}) {
 
 // cookieOf(ANSWER): what a browser would send back.
 export function cookieOf(answer) { return (answer.headers['set-cookie'] ?? [''])[0].split(';')[0]; }
+
+// unmasked(TEXT): the token that a form has under a mask.
+export function unmasked(text) {
+	return [...text.slice(0, 64)].map((digit, i) => (parseInt(digit, 16) ^ parseInt(text[64 + i], 16)).toString(16)).join('');
+}
 
 // ---- the browser ----
 

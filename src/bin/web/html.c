@@ -422,7 +422,7 @@ html_with_token(const Page *page, const char *text, size_t length, Buffer *out)
 			mark = end;
 		buffer_add(out, text, mark - text);
 		if (mark < end)
-			buffer_put(out, "%s", page->token);
+			buffer_put(out, "%s", page->masked);
 		text = mark + 1;
 	}
 }
@@ -464,7 +464,7 @@ put_person(const Page *page, Buffer *out)
 		put(out,
 			"<form method=post action=/logout><input type=hidden name=token "
 			"value=\"%s\"><button class=link>Log out</button></form>",
-			page->token);
+			page->masked);
 	put(out, "</div>");
 }
 
@@ -483,7 +483,7 @@ put_head(const Page *page, Buffer *out)
 		"content=\"%s\"><meta name=present content=%ld>",
 		title, database_name()[0] == '\0' ? "" : " · ", database_name(),
 		asset_path("style.css"), asset_path("icon.svg"), asset_path("live.js"),
-		page->token, (long) time(NULL));
+		page->masked, (long) time(NULL));
 	if (page->refreshes)
 		put(out, "<noscript><meta http-equiv=refresh content=3></noscript>");
 	put(out,
@@ -506,6 +506,7 @@ put_head(const Page *page, Buffer *out)
 void
 html_frame(Page *page, Buffer *out)
 {
+	session_mask(page);
 	put_head(page, out);
 	if (action_done(page) != NULL)
 		put(out,

@@ -4,7 +4,9 @@
  *
  * A session has the id that the cookie has, and the token that its forms have, both
  * new at each login.  Where a header of a proxy says the role, each role has one
- * session, without a cookie: so the token of one role is good for no other.  The list
+ * session, without a cookie: so the token of one role is good for no other.  An answer
+ * has the token under a mask of its own, so that the length of compressed answers says
+ * nothing about it (BREACH), whatever text of a request stands beside it.  The list
  * has a lock of its own, under which that of the accesses may be taken.
  *
  * A role has so many sessions at most, and a new one takes the place of its oldest.
@@ -296,13 +298,52 @@ session_find(Page *page)
 									   : find_by_cookie(page);
 }
 
+/* ---- the token of forms ---- */
+
+/* Returns the value of a digit that session_token() writes, or -1. */
+static int
+value_of(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* Writes the sum of two tokens, digit by digit; false: one is none. */
+static bool
+add_mask(const char *mask, const char *token, char *sum)
+{
+	for (int i = 0; i < TOKEN_LENGTH - 1; i++)
+	{
+		int digits[] = {value_of(mask[i]), value_of(token[i])};
+
+		if (digits[0] < 0 || digits[1] < 0)
+			return false;
+		sum[i] = "0123456789abcdef"[digits[0] ^ digits[1]];
+	}
+	sum[TOKEN_LENGTH - 1] = '\0';
+	return true;
+}
+
+/* Writes the token for an answer: a new mask, and the token under it. */
+void
+session_mask(Page *page)
+{
+	session_token(page->masked);
+	if (!add_mask(page->masked, page->token, page->masked + TOKEN_LENGTH - 1))
+		page->masked[0] = '\0'; /* there is no session */
+}
+
 /* Returns whether a POST is one that a form of ours has sent. */
 bool
 session_may_act(const Page *page)
 {
-	const char *token = page_form(page, "token");
+	const char *masked = page_form(page, "token");
+	char token[TOKEN_LENGTH];
 
-	return token != NULL && is_same(page->token, token);
+	return masked != NULL && strlen(masked) == MASKED_LENGTH - 1 &&
+		   add_mask(masked, masked + TOKEN_LENGTH - 1, token) &&
+		   is_same(page->token, token);
 }
 
 /* ---- the login ---- */

@@ -22,8 +22,9 @@
 
 #define EXIT_USAGE 2
 
-#define ROLE_LENGTH 64   /* with its NUL, as NAMEDATALEN */
-#define TOKEN_LENGTH 65  /* with its NUL: 32 random bytes in hexadecimal */
+#define ROLE_LENGTH 64  /* with its NUL, as NAMEDATALEN */
+#define TOKEN_LENGTH 65 /* with its NUL: 32 random bytes in hexadecimal */
+#define MASKED_LENGTH (2 * TOKEN_LENGTH - 1)
 #define PARAMETERS_MAX 9 /* of a statement */
 #define TOKEN_MARK '\1'  /* where a form has the token of the session */
 
@@ -118,6 +119,7 @@ struct Page
 	/* who asks */
 	char session[TOKEN_LENGTH];
 	char token[TOKEN_LENGTH];
+	char masked[MASKED_LENGTH]; /* as this answer has it */
 	char role[ROLE_LENGTH];
 	Access *access;
 	PGconn *connection;
@@ -192,6 +194,7 @@ extern bool trust_has_origin(const Page *page);
 /* ---- session.c: who is who ---- */
 
 extern void session_token(char *token);
+extern void session_mask(Page *page);
 extern bool session_find(Page *page);
 extern void session_login(Page *page);
 extern void session_logout(Page *page);
