@@ -89,6 +89,34 @@ async function stopped(between) {
 	}
 }
 
+// What a stop interrupts is not refused by anyone.
+async function interrupted(between) {
+	const id = sql("SELECT tq.enqueue('shop/ticked')");
+	const locked = session("BEGIN; LOCK TABLE tq_internal.task IN EXCLUSIVE MODE; SELECT 'locked'");
+	await until(() => locked.text.includes('locked'), 'the tasks are locked');
+	const web = await startWeb(between.conninfo);
+	const headers = { ...form({}).headers, Cookie: cookieOf(await login(web, 'op')) };
+	const [, token] = (await ask(web, '/queues', { headers })).text.match(/name=token content="([0-9a-f]{128})"/);
+	let release;
+	const held = new Promise(resolve => { release = resolve; });
+	let reached = false;
+	between.change = async text => {
+		if (text.includes('tq.cancel_task(')) { reached = true; await held; }
+		return text;
+	};
+	const { headers: { location } } = await ask(web, '/bulk', { ...form({ token, action: 'cancel', on: 'picked', pick: id, count: 1, back: '/' }), headers });
+	await until(() => reached, 'a row that is ticked is about to be worked on');
+	await ask(web, '/job', { ...form({ token, id: location.split('=')[1] }), headers });
+	release();
+	await until(async () => !(await ask(web, location, { headers })).text.includes('Under way'), 'and waits for the lock until it is stopped');
+	const { text } = await ask(web, location, { headers });
+	like(text, /It was stopped[^]*Done<\/dt><dd>0</, 'as its page says');
+	unlike(text, /Refused/, 'which has not refused the task');
+	between.change = part => part;
+	locked.end();
+	is(await web.stop(), 0, 'the program ends');
+}
+
 // A program that is to end does not wait for an action whose server does not answer.
 async function ended(between) {
 	const web = await startWeb(between.conninfo);
@@ -114,6 +142,7 @@ run(async () => {
 	await lost();
 	await silent(between);
 	await stopped(between);
+	await interrupted(between);
 	await ended(between);
 	between.server.close();
 });

@@ -443,8 +443,10 @@ apply_picked(Work *work)
 			continue;
 		done = database_call(work->page, work->kind->sql,
 							 work->kind->argument == NULL ? 1 : 2, values);
-		if (done == NULL && PQstatus(work->page->connection) == CONNECTION_BAD)
-			return false;
+		if (done == NULL &&
+			(is_to_stop(work) || work->page->error == NULL ||
+			 PQstatus(work->page->connection) != CONNECTION_OK))
+			return false; /* it was not refused */
 		pthread_mutex_lock(&lock);
 		if (done != NULL)
 			work->done++;
