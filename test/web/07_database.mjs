@@ -1,6 +1,6 @@
 // 07_database.mjs: the database is another than a person's name says, changes nothing of
 // our settings, loses connections, does not answer, and is asked again to stop.
-import { ask, cookieOf, folder, form, is, like, login, ok, open, proxy, run, session, sql, startWeb, unlike, until } from './web.mjs';
+import { ask, cookieOf, folder, form, is, like, login, ok, open, proxy, restartServer, run, session, sql, standby, startWeb, stopServer, unlike, until } from './web.mjs';
 
 const user = role => sql(`SELECT string_agg(DISTINCT datname, ' ') FROM pg_stat_activity WHERE usename = '${role}' AND application_name LIKE 'tq-web%'`);
 
@@ -134,6 +134,65 @@ async function ended(between) {
 	between.held = false;
 }
 
+// Two servers: the first is killed, the second follows it, is promoted then, and takes its place.
+async function failover() {
+	const second = standby();
+	const followed = () => sql('SELECT pg_last_wal_replay_lsn() >= $1'.replace('$1', `'${sql('SELECT pg_current_wal_lsn()')}'`), 'postgres', second.folder) === 't';
+	await until(followed, 'a standby follows');
+	const wall = await startWeb('--as', 'reader', '--metrics-from', '127.0.0.1', second.conninfo);
+	const web = await startWeb(second.conninfo);
+	const proxied = await startWeb('--role-header', 'X-Role', '--trust', '127.0.0.1', second.conninfo);
+	const get = (path, headers) => ask(headers['X-Role'] ? proxied : web, path, { headers });
+	const acted = async headers => {
+		const page = await get('/queue?name=shop/mail', headers);
+		const token = page.text.match(/name=token value="([0-9a-f]{128})"/)?.[1];
+		const state = sql2("SELECT paused FROM tq.queue_stats WHERE task_queue_id = 'shop/mail'") === 't' ? 'resume_queue' : 'pause_queue';
+		return ask(headers['X-Role'] ? proxied : web, '/do', { ...form({ token, call: state, queue: 'shop/mail', back: '/' }), headers: { ...form({}).headers, ...headers } });
+	};
+	let sql2 = text => sql(text);
+	const person = { Cookie: cookieOf(await login(web, 'op')) };
+	const named = { 'X-Role': 'op' };
+	is((await acted(person)).status, 303, 'a person acts on the first');
+	is((await acted(named)).status, 303, 'so does one whom a proxy names');
+	const page = await open(wall);
+	await page.goto(`${wall.url}/queues`);
+	const live = begin => page.waitForFunction(text => document.querySelector('#live').textContent.startsWith(text), begin);
+	await live('Live');
+	await until(followed, 'the standby has what was done');
+	stopServer();
+	await live('Not live');
+	like(await page.textContent('#queues'), /shop\/mail/, 'when the first is gone, a page keeps what it has, and says so');
+	for (const [it, headers] of [[wall, {}], [proxied, named]]) {
+		const answer = await ask(it, '/queues', { headers });
+		is(answer.status, 503, 'a standby alone is no database');
+		like(answer.text, /the database does not answer/, 'as the page says');
+	}
+	is((await ask(wall, '/metrics')).status, 503, 'as have the metrics');
+	is((await ask(wall, '/healthz')).status, 503, 'and /healthz');
+	is((await get('/queues', person)).status, 503, 'and the page of a session by a password');
+	is((await get('/queues', person)).headers.location, '/login?next=/queues', 'which has ended then');
+	const refused = await login(web, 'op');
+	is(refused.status, 503, 'and none begins');
+	like(refused.text, /the database does not answer/, 'which is no fault of the password');
+	second.promote();
+	await live('Live');
+	ok(true, 'when the second is promoted, the page comes back by itself');
+	sql2 = text => sql(text, 'postgres', second.folder);
+	sql2("SELECT tq.enqueue('shop/after')");
+	await page.waitForSelector('#queues >> text=shop/after');
+	ok(true, 'and shows what happens there');
+	is((await ask(wall, '/healthz')).status, 200, '/healthz is good again');
+	is((await get('/queues', person)).status, 303, 'the session does not come back');
+	await until(async () => (person.Cookie = cookieOf(await login(web, 'op'))) !== '', 'one can log in again');
+	is((await acted(person)).status, 303, 'and act');
+	is((await acted(named)).status, 303, 'one whom a proxy names goes on without a login');
+	is(sql2("SELECT count(*) FROM tq.audit WHERE function IN ('pause_queue', 'resume_queue')"), '4', 'what was done before and after is there, once');
+	for (const it of [wall, web, proxied]) is(await it.stop(), 0, 'the program ends');
+	unlike(wall.lines, /(the database does not answer.*\n[^]*){4}/, 'and has not filled the log');
+	second.stop();
+	restartServer();
+}
+
 run(async () => {
 	sql("SELECT tq.enqueue('shop/mail')");
 	const between = await proxy();
@@ -144,5 +203,6 @@ run(async () => {
 	await stopped(between);
 	await interrupted(between);
 	await ended(between);
+	await failover();
 	between.server.close();
 });

@@ -4,7 +4,7 @@
 // Roles log in by password: op is a member of tq_admin, reader of tq_reader, team may
 // manage the queues team/*, nil may nothing.  Each test prints TAP.
 import { execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -22,6 +22,7 @@ export const program = process.env.TQ_WEB ?? join(bin, 'tq-web');
 let count = 0;
 let failed = 0;
 const children = new Set();
+const ends = [];
 
 // ---- TAP ----
 
@@ -66,8 +67,22 @@ export function stopServer() { pgCtl('-m', 'immediate', 'stop'); }
 
 export function restartServer() { pgCtl('start'); }
 
-export function sql(text, user = 'postgres') {
-	return execFileSync(join(bin, 'psql'), ['-XAtq', '-v', 'ON_ERROR_STOP=1', '-h', folder, '-U', user, '-d', 'shop', '-c', text],
+// standby(): a second server that follows the first; a conninfo of both, promote() and stop().
+export function standby() {
+	const place = join(folder, 'standby');
+	const other = join(place, 'data');
+	mkdirSync(place);
+	execFileSync(join(bin, 'pg_basebackup'), ['-h', folder, '-U', 'postgres', '-D', other, '-R', '-c', 'fast'], { stdio: 'ignore', env: environment });
+	appendFileSync(join(other, 'postgresql.conf'), `unix_socket_directories = '${place}'\n`);
+	const control = (...what) => execFileSync(join(bin, 'pg_ctl'), ['-D', other, '-l', join(folder, 'standby.log'), '-w', ...what], { stdio: 'ignore', env: environment });
+	const it = { folder: place, conninfo: `host=${folder},${place} dbname=shop user=postgres target_session_attrs=read-write`, promote: () => control('promote'), stop: () => control('-m', 'immediate', 'stop') };
+	control('start');
+	ends.push(it.stop);
+	return it;
+}
+
+export function sql(text, user = 'postgres', host = folder) {
+	return execFileSync(join(bin, 'psql'), ['-XAtq', '-v', 'ON_ERROR_STOP=1', '-h', host, '-U', user, '-d', 'shop', '-c', text],
 		{ encoding: 'utf8', env: { ...environment, PGPASSWORD: user } }).trim();
 }
 
@@ -86,7 +101,7 @@ export function startServer() {
 	const settings = readFileSync(join(dirname(new URL(import.meta.url).pathname), '..', 'tq.conf'), 'utf8');
 	appendFileSync(join(data, 'postgresql.conf'), `${settings}\nunix_socket_directories = '${folder}'\nlisten_addresses = ''\nmax_connections = 200\n`);
 	if (hasCron) appendFileSync(join(data, 'postgresql.conf'), "shared_preload_libraries = 'tq, pg_cron'\ncron.database_name = 'shop'\n");
-	const hba = 'local all op,reader,team,nil scram-sha-256\nlocal all all trust\n';
+	const hba = 'local all op,reader,team,nil scram-sha-256\nlocal all all trust\nlocal replication postgres trust\n';
 	writeFileSync(join(data, 'pg_hba.conf'), hba);
 	restartServer();
 	execFileSync(join(bin, 'createdb'), ['-h', folder, '-U', 'postgres', 'shop'], { env: environment });
@@ -209,7 +224,7 @@ export async function violations(page) {
 async function end() {
 	await browser?.close();
 	for (const child of children) child.kill('SIGKILL');
-	try { stopServer(); } catch { /* it is stopped */ }
+	for (const stop of [...ends, stopServer]) try { stop(); } catch { /* it is stopped */ }
 	rmSync(folder, { recursive: true, force: true });
 }
 

@@ -55,6 +55,7 @@ static void interrupt(const Page *page);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static PQconninfoOption *parsed;
 static const char *database;
+static bool is_choosy; /* the conninfo says which server of several it is */
 static Access own = {.users = 1};
 static Access unknown = {.pool = &own, .users = 1};
 static Access logins = {.is_login = true, .users = 1};
@@ -79,6 +80,7 @@ static void
 find_database(void)
 {
 	const char *service = value_of(parsed, "service");
+	const char *attributes;
 	PQconninfoOption *defaults;
 
 	if (service != NULL)
@@ -94,6 +96,10 @@ find_database(void)
 	if (database == NULL)
 		database = value_of(defaults, "user");
 	database = copy_text(database == NULL ? "" : database);
+	attributes = value_of(parsed, "target_session_attrs");
+	if (attributes == NULL)
+		attributes = value_of(defaults, "target_session_attrs");
+	is_choosy = attributes != NULL && strcmp(attributes, "any") != 0;
 	PQconninfoFree(defaults);
 }
 
@@ -290,6 +296,18 @@ database_connect(const char *user, const char *password)
 	return connection;
 }
 
+/* Returns whether our role can connect: of several servers, only so one is asked for
+ * what the conninfo wants of it. */
+static bool
+ask_by_login(void)
+{
+	PGconn *connection = database_connect(NULL, NULL);
+	bool good = PQstatus(connection) == CONNECTION_OK;
+
+	PQfinish(connection);
+	return good;
+}
+
 /* Returns whether the server takes connections; it is asked without a login. */
 static bool
 ask_server(void)
@@ -322,7 +340,7 @@ database_answers(void)
 	pthread_mutex_lock(&asking);
 	if (clock_now() - asked >= 1000)
 	{
-		answers = ask_server();
+		answers = is_choosy ? ask_by_login() : ask_server();
 		asked = clock_now();
 	}
 	good = answers;
@@ -489,7 +507,30 @@ database_take(Page *page)
 	return good;
 }
 
-/* Gives it back, unless it is lost, or in a transaction. */
+/* Ends the idle connections of a role whose server has gone; with the lock held. */
+static void
+end_lost(Access *access)
+{
+	int kept = 0;
+
+	for (int i = 0; i < access->nidle; i++)
+	{
+		PGconn *connection = access->idle[i];
+
+		/* the first may read what the server has said last */
+		if (PQconsumeInput(connection) && PQconsumeInput(connection) &&
+			PQstatus(connection) == CONNECTION_OK)
+			access->idle[kept++] = connection;
+		else
+			PQfinish(connection);
+	}
+	access->nidle = kept;
+}
+
+/*
+ * Gives it back, unless it is lost, or in a transaction.  Where one of a person is lost,
+ * the others may be: then the session is over at once, and not after one page for each.
+ */
 void
 database_give(Page *page)
 {
@@ -513,6 +554,8 @@ database_give(Page *page)
 		to->idle[to->nidle++] = connection;
 	else if (connection != NULL)
 		PQfinish(connection);
+	if (access->pool == NULL && connection == NULL)
+		end_lost(access);
 	if (access->pool == NULL && !access->is_login && !access->is_gone &&
 		access->nidle + access->busy == 0)
 		access->is_gone = lost = true;

@@ -374,6 +374,12 @@ try_login(Page *page, const char *role, const char *password)
 			"Its pg_hba.conf lets everyone in from here. Have "
 			"it ask tq-web for scram-sha-256.");
 	}
+	else if (!database_answers())
+	{
+		page->error = copy_text("the database does not answer");
+		page->hint = copy_text("It is being started, or cannot be reached.");
+		strcpy(page->state, "08006");
+	}
 	else
 	{
 		page->status = MHD_HTTP_UNAUTHORIZED;
