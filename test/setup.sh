@@ -211,6 +211,7 @@ tq_has() {
 		microhttpd) command -v pkg-config && pkg-config --exists libmicrohttpd zlib ;;
 		chromium) command -v chromium ;;
 		nginx) [ -x /usr/sbin/nginx ] ;;
+		caddy) command -v caddy ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
 		pgxnclient) command -v pgxn ;;
 		debhelper) command -v dh && command -v dh_python3 && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
@@ -251,6 +252,7 @@ tq_package() {
 		microhttpd) echo libmicrohttpd-dev zlib1g-dev pkg-config ;;
 		chromium) echo chromium ;;
 		nginx) echo nginx-light openssl ;;
+		caddy) echo caddy openssl ;;
 		debootstrap) echo debootstrap zstd ;;
 		pgxnclient) echo pgxnclient ;;
 		debhelper) echo debhelper dh-python dpkg-dev postgresql-server-dev-all ;;
@@ -361,7 +363,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium nginx prometheus patroni plproxy debootstrap " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium nginx caddy prometheus patroni plproxy debootstrap " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {

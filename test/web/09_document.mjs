@@ -1,5 +1,5 @@
-// 09_document.mjs: what doc/web.md shows works: its commands, statements, and the configuration
-// of nginx, if that is installed.
+// 09_document.mjs: what doc/web.md shows works: its commands, statements, and the configurations
+// of nginx and Caddy, where these are installed.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
@@ -58,7 +58,7 @@ function table() {
 	}
 }
 
-// ---- nginx ----
+// ---- nginx, Caddy ----
 
 // What a browser is answered that knows the page as tq.example.org.
 function secure(port, path, { method = 'GET', headers = {}, body } = {}) {
@@ -83,23 +83,55 @@ async function startNginx(web, more = '') {
 	const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path ${folder}/nginx_${name};`).join(' ');
 	writeFileSync(join(folder, 'nginx.conf'), `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;\nevents {}\nhttp { access_log off; ${places}\n${server}}\n`);
 	const child = spawn('nginx', ['-p', folder, '-e', join(folder, 'nginx.log'), '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' });
+	return started('nginx', port, child);
+}
+
+async function started(name, port, child) {
 	const there = () => new Promise(resolve => { const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }); socket.on('error', () => resolve(false)); });
-	await until(there, 'nginx starts with the configuration of the document');
+	await until(there, `${name} starts with the configuration of the document`);
 	return { port, stop: () => new Promise(resolve => { child.on('exit', resolve); child.kill('SIGTERM'); }) };
+}
+
+function makeCertificate() {
+	execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=tq.example.org', '-addext', 'subjectAltName=DNS:tq.example.org', '-days', '2', '-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')],
+		{ stdio: 'ignore' });
+}
+
+// Behind a proxy: a login, a page, a stream, and who a browser says that it is.
+async function behind(web, proxy) {
+	const send = (fields, more = {}) => secure(proxy.port, '/login', { ...form(fields), headers: { ...form(fields).headers, Origin: 'https://tq.example.org', ...more } });
+	const answer = await send({ role: 'op', password: 'op' });
+	like(answer.headers['set-cookie']?.[0] ?? '', /; Secure/, 'behind it, a login gets a cookie for TLS');
+	const Cookie = cookieOf(answer);
+	is((await secure(proxy.port, '/queues', { headers: { Cookie } })).status, 200, 'which shows the pages');
+	like((await secure(proxy.port, '/live?path=/queues', { headers: { Cookie } })).text, /^event: good/m, 'and what changes, as it changes');
+	is((await send({ role: 'op', password: 'no' }, { 'X-Forwarded-For': '192.0.2.7' })).status, 401, 'a wrong password is refused');
+	like(web.lines, /login of role op from 127\.0\.0\.1 failed/, 'with the address that the proxy has seen');
+	is((await send({ role: 'op', password: 'op' }, { Origin: 'https://evil.example' })).status, 403, 'and a page of another host');
+}
+
+async function startCaddy(web) {
+	const port = await freePort();
+	const site = block(/^tq\.example\.org \{/).replace('tq.example.org {', `https://tq.example.org:${port} {\n    bind 127.0.0.1\n    tls ${folder}/cert.pem ${folder}/key.pem`).replace('127.0.0.1:8383', `127.0.0.1:${web.port}`);
+	writeFileSync(join(folder, 'Caddyfile'), `{\n    admin off\n    auto_https disable_redirects\n    storage file_system ${folder}/caddy\n}\n${site}`);
+	return started('Caddy', port, spawn('caddy', ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'], { stdio: 'ignore', env: { ...process.env, HOME: folder } }));
+}
+
+async function caddy() {
+	if (!process.env.PATH.split(':').some(place => existsSync(join(place, 'caddy')))) return ok(true, 'Caddy # SKIP it is not installed');
+	const web = await startWeb('--host', 'tq.example.org', '--trust', '127.0.0.1');
+	const proxy = await startCaddy(web);
+	await behind(web, proxy);
+	await proxy.stop();
+	await web.stop();
 }
 
 async function nginx() {
 	if (!['/usr/sbin/nginx', '/usr/bin/nginx'].some(existsSync)) return ok(true, 'nginx # SKIP it is not installed');
 	process.env.PATH += ':/usr/sbin';
-	execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=tq.example.org', '-days', '2', '-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')], { stdio: 'ignore' });
 	let web = await startWeb('--host', 'tq.example.org', '--trust', '127.0.0.1');
 	let proxy = await startNginx(web);
-	const fields = form({ role: 'op', password: 'op' });
-	const answer = await secure(proxy.port, '/login', { ...fields, headers: { ...fields.headers, Origin: 'https://tq.example.org' } });
-	like(answer.headers['set-cookie']?.[0] ?? '', /; Secure/, 'behind it, a login gets a cookie for TLS');
-	const Cookie = cookieOf(answer);
-	is((await secure(proxy.port, '/queues', { headers: { Cookie } })).status, 200, 'which shows the pages');
-	like((await secure(proxy.port, '/live?path=/queues', { headers: { Cookie } })).text, /^event: good/m, 'and what changes, as it changes');
+	await behind(web, proxy);
 	await proxy.stop();
 	await web.stop();
 	writeFileSync(join(folder, 'htpasswd'), 'anna:{PLAIN}secret\n');
@@ -128,5 +160,7 @@ await run(async () => {
 	await commands();
 	await service();
 	table();
+	makeCertificate();
 	await nginx();
+	await caddy();
 });
