@@ -6,7 +6,8 @@
 -- ---------------------------------------------------------------------------
 
 CREATE TYPE tq_internal.drawn_task AS (
-	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz);
+	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz,
+	queue int, scheduled timestamptz, started timestamptz);
 COMMENT ON TYPE tq_internal.drawn_task IS 'task of a group that is drawn, with its last run, in words the progress of a running one';
 
 CREATE TYPE tq_internal.drawn_run AS (
@@ -16,6 +17,9 @@ COMMENT ON TYPE tq_internal.drawn_run IS 'run that is drawn; of one that was not
 CREATE TYPE tq_internal.drawn_fault AS (
 	task_id text, name text, task_queue_id text, state smallint, reason smallint, runs int, resolved timestamptz, worker text, error text);
 COMMENT ON TYPE tq_internal.drawn_fault IS 'task that failed, in a report';
+
+CREATE TYPE tq_internal.critical_task AS (place int, task bigint, state smallint, ends timestamptz, slack interval);
+COMMENT ON TYPE tq_internal.critical_task IS 'task of the critical path of a group: when it ended or is expected to, and how much later that is than the end of the next';
 
 -- ---- what draws ----
 
@@ -47,6 +51,12 @@ CREATE FUNCTION tq_internal.draw_report(
 	AS '$libdir/tq_picture', 'tq_draw_report' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.draw_report(text, int, timestamptz, text, tq_internal.drawn_task[], bigint[],
 	tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz, bigint[]) IS 'a group as a page of HTML';
+
+CREATE FUNCTION tq_internal.critical_tasks(tasks tq_internal.drawn_task[], dependencies bigint[], queues int[], medians bigint[], now timestamptz)
+	RETURNS SETOF tq_internal.critical_task
+	AS '$libdir/tq_picture', 'tq_critical_tasks' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.critical_tasks(tq_internal.drawn_task[], bigint[], int[], bigint[], timestamptz) IS
+	'the critical path of a group, from its first task; a run takes as long as the median of its queue, in microseconds';
 
 -- ---- what is drawn ----
 
@@ -90,23 +100,36 @@ END
 $$;
 COMMENT ON FUNCTION tq_internal.too_large(tq.slugid, int, text) IS 'raises TQ400 for a group that has more of something than a picture shows';
 
+-- What runs has no other row, and what is unscheduled, pending or delayed is so by one row
+-- of one table.  OFFSET 0, and the orders, have the planner take the index that finds it
+-- also while a table is nearly empty; src/storage/columns.h says why (TQ_PENDING_OF).
 CREATE FUNCTION tq_internal.drawn_tasks(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.drawn_task[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	tasks tq_internal.drawn_task[] := ARRAY(
 		SELECT ROW(m.id, left(coalesce(m.metadata ->> 'name', q.task_queue_id), 100),
-			CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1 ELSE coalesce(r.state, 0) END,
-			CASE WHEN p.task IS NULL AND d.task IS NULL THEN coalesce(r.reason_resolved, 0) ELSE 0 END,
-			coalesce(p.run_id, d.run_id, r.run_id, -1), d.task IS NOT NULL,
-			CASE WHEN e.reported IS NOT NULL
-				THEN left(concat_ws(', ', CASE WHEN e.total > 0 THEN trunc(100.0 * e.done / e.total) || ' %' ELSE e.done || ' done' END, e.message), 100) END,
-			CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END)::tq_internal.drawn_task
+			coalesce(w.state, r.state, 0), CASE w.state WHEN 1 THEN 0 ELSE coalesce(r.reason_resolved, 0) END,
+			coalesce(w.run_id, r.run_id, -1), coalesce(w.is_delayed, false),
+			CASE WHEN r.state = 2 AND r.has_detail THEN (
+				SELECT left(concat_ws(', ', CASE WHEN e.total > 0 THEN trunc(100.0 * e.done / e.total) || ' %' ELSE e.done || ' done' END, e.message), 100)
+				FROM tq_internal.run_detail e WHERE e.task = r.task AND e.run_id = r.run_id AND e.reported IS NOT NULL) END,
+			CASE w.state WHEN 1 THEN NULL ELSE r.resolved END,
+			m.queue, CASE WHEN w.state IS NULL THEN r.scheduled ELSE w.scheduled END, r.started)::tq_internal.drawn_task
 		FROM tq_internal.members(group_number, drawn_tasks.task_group_id) AS m
 			JOIN tq_internal.queue q ON q.id = m.queue
-			LEFT JOIN tq_internal.unscheduled u ON u.task = m.id
-			LEFT JOIN LATERAL tq_internal.pending_of(m.id) AS p ON true
-			LEFT JOIN tq_internal.delayed d ON d.task = m.id
 			LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
-			LEFT JOIN tq_internal.run_detail e ON r.state = 2 AND r.has_detail AND e.task = r.task AND e.run_id = r.run_id
+			LEFT JOIN LATERAL (
+				SELECT 0::smallint AS state, NULL::smallint AS run_id, NULL::timestamptz AS scheduled, false AS is_delayed
+				FROM tq_internal.unscheduled u WHERE r.state IS DISTINCT FROM 2 AND u.task = m.id
+				UNION ALL
+				SELECT 1::smallint, p.run_id, p.scheduled, false FROM (SELECT * FROM tq_internal.pending f
+					WHERE r.state IS DISTINCT FROM 2 AND f.queue = m.queue AND f.priority = m.priority AND f.seq = m.id OFFSET 0) AS p
+				UNION ALL
+				SELECT 1::smallint, p.run_id, p.scheduled, false
+				FROM tq_internal.pending p WHERE r.state IS DISTINCT FROM 2 AND p.task = m.id AND p.seq <> p.task
+				UNION ALL
+				SELECT 1::smallint, d.run_id, d.scheduled, true FROM (SELECT * FROM tq_internal.delayed d
+					WHERE r.state IS DISTINCT FROM 2 AND d.task = m.id ORDER BY d.task LIMIT 1) AS d
+				LIMIT 1) AS w ON true
 		ORDER BY m.id LIMIT 50001);
 BEGIN
 	IF cardinality(tasks) > 50000 THEN
@@ -120,9 +143,9 @@ COMMENT ON FUNCTION tq_internal.drawn_tasks(bigint, tq.slugid) IS 'tasks of a gr
 CREATE FUNCTION tq_internal.drawn_dependencies(group_number bigint, task_group_id tq.slugid) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	pairs bigint[] := ARRAY(
-		SELECT ARRAY[m.id, coalesce(t.id, 0)]
-		FROM tq_internal.members(group_number, drawn_dependencies.task_group_id) AS m
-			CROSS JOIN LATERAL unnest(m.dependencies) AS e (required)
+		SELECT ARRAY[e.dependent, coalesce(t.id, 0)]
+		FROM (SELECT m.id AS dependent, unnest(m.dependencies) AS required
+				FROM tq_internal.members(group_number, drawn_dependencies.task_group_id) AS m) AS e
 			LEFT JOIN tq_internal.task t ON t.task_id = e.required
 		LIMIT 500001);
 BEGIN
@@ -136,20 +159,21 @@ COMMENT ON FUNCTION tq_internal.drawn_dependencies(bigint, tq.slugid) IS
 	'pairs of a task of a group and one that it depends on, which may be in no group, or deleted (0)';
 
 -- Runs that were claimed or resolved, and those that were not yet.
-CREATE FUNCTION tq_internal.drawn_runs(group_number bigint, task_group_id tq.slugid) RETURNS tq_internal.drawn_run[] LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.drawn_runs(task_group_id tq.slugid, tasks tq_internal.drawn_task[]) RETURNS tq_internal.drawn_run[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	runs tq_internal.drawn_run[] := ARRAY(
-		SELECT ROW(m.id, r.run_id, r.state, r.reason_resolved, coalesce(d.visible_at, r.scheduled),
+		SELECT ROW(r.task, r.run_id, r.state, r.reason_resolved, coalesce(d.visible_at, r.scheduled),
 			CASE WHEN w.id IS NOT NULL THEN r.started END, r.resolved,
 			CASE WHEN r.started IS NOT NULL THEN w.worker_group || '/' || w.worker_id END)::tq_internal.drawn_run
-		FROM tq_internal.members(group_number, drawn_runs.task_group_id) AS m
-			JOIN tq_internal.run r ON r.task = m.id
+		FROM unnest(tasks) AS t
+			JOIN tq_internal.run r ON r.task = t.task
 			LEFT JOIN tq_internal.worker w ON w.id = r.worker
-			LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+			LEFT JOIN LATERAL (SELECT d.visible_at FROM tq_internal.run_detail d
+				WHERE r.has_detail AND d.task = r.task AND d.run_id = r.run_id OFFSET 0) AS d ON true
+		WHERE t.run_id >= CASE t.state WHEN 1 THEN 1 ELSE 0 END
 		UNION ALL
-		SELECT ROW(m.id, p.run_id, 1, 0, p.scheduled, NULL, NULL, NULL)::tq_internal.drawn_run
-		FROM tq_internal.members(group_number, drawn_runs.task_group_id) AS m
-			CROSS JOIN LATERAL tq_internal.pending_of(m.id) AS p
+		SELECT ROW(t.task, t.run_id, 1, 0, t.scheduled, NULL, NULL, NULL)::tq_internal.drawn_run
+		FROM unnest(tasks) AS t WHERE t.state = 1 AND NOT t.is_delayed
 		LIMIT 100001);
 BEGIN
 	IF cardinality(runs) > 100000 THEN
@@ -158,7 +182,7 @@ BEGIN
 	RETURN runs;
 END
 $$;
-COMMENT ON FUNCTION tq_internal.drawn_runs(bigint, tq.slugid) IS 'runs of the tasks of a group, in no order';
+COMMENT ON FUNCTION tq_internal.drawn_runs(tq.slugid, tq_internal.drawn_task[]) IS 'runs of the tasks of a group, in no order';
 
 -- The message of an error comes first, in a line of its own.
 CREATE FUNCTION tq_internal.drawn_faults(tasks tq_internal.drawn_task[]) RETURNS tq_internal.drawn_fault[] LANGUAGE plpgsql STABLE AS $$
@@ -202,133 +226,21 @@ $$;
 COMMENT ON FUNCTION tq_internal.drawn_title(tq.slugid, text) IS 'id and name of a group, and a remark';
 
 -- ---- the critical path ----
---
--- The end of a task is when its last run was resolved, or when it is expected to end: a
--- run takes as long as the median of its queue, from when it started, or from now, or
--- from the end of what its task waits for.  A task was released by the dependency that
--- ended last before its last run was scheduled, or will be by the one that ends last.
--- So the path leads back from the end of the group, one task at a time; only ends of
--- tasks that are not resolved have to be computed before, dependencies first.  Numbers
--- of dependents are greater, but for those that were added later, or come earlier in a
--- call that creates many: hence the passes, in turn from either end.
---
--- Arrays stand for joins, because statements of tq join by indexes only.  Each task has
--- its place in them; that of an id is found by the array of all ids, in their order.
 
-CREATE FUNCTION tq_internal.critical_tasks(group_number bigint, task_group_id tq.slugid, is_over bool, now timestamptz)
-	RETURNS TABLE (place int, task bigint, state smallint, ends timestamptz, slack interval) LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION tq_internal.critical_path(tasks tq_internal.drawn_task[], dependencies bigint[], now timestamptz) RETURNS SETOF tq_internal.critical_task LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	medians jsonb;	-- of queues, by number
-	ids bigint[];
-	states smallint[];
-	scheduled timestamptz[];
-	ended timestamptz[];
-	takes interval[];
-	dependents int[];
-	required int[];
-	is_stable bool := is_over;
-	path int[] := '{}';
-	slacks interval[] := '{}';
-	n int;
-	i int;
-	low int;
-	high int;
-	here int;
-	best int;
-	second timestamptz;
-	at timestamptz;
+	queues int[] := '{}';
+	medians bigint[] := '{}';
 BEGIN
-	IF NOT is_over THEN
-		SELECT coalesce(jsonb_object_agg(c.queue, c.run_p50), '{}') INTO medians FROM tq_internal.queue_counters() AS c;
+	IF EXISTS (SELECT FROM unnest(tasks) AS t WHERE t.state < 3) THEN
+		SELECT coalesce(array_agg(c.queue ORDER BY c.queue), '{}'), coalesce(array_agg((extract(epoch FROM c.run_p50) * 1000000)::bigint ORDER BY c.queue), '{}')
+			INTO queues, medians
+			FROM tq_internal.queue_counters() AS c WHERE c.run_p50 IS NOT NULL;
 	END IF;
-	SELECT array_agg(y.id), array_agg(y.state), array_agg(y.scheduled), array_agg(y.takes),
-			array_agg(CASE WHEN y.state >= 3 THEN y.resolved ELSE greatest(CASE WHEN y.state = 2 THEN y.started ELSE critical_tasks.now END + y.takes, critical_tasks.now) END)
-		INTO ids, states, scheduled, takes, ended
-		FROM (SELECT x.*, CASE WHEN x.state < 3 THEN coalesce((medians ->> x.queue::text)::interval, '0') END AS takes
-			FROM (SELECT m.id, m.queue, r.started, r.resolved,
-					CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1 ELSE coalesce(r.state, 0) END AS state,
-					CASE WHEN u.task IS NULL THEN coalesce(p.scheduled, d.scheduled, r.scheduled) END AS scheduled
-				FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m
-					LEFT JOIN tq_internal.unscheduled u ON NOT is_over AND u.task = m.id
-					LEFT JOIN tq_internal.delayed d ON NOT is_over AND d.task = m.id
-					LEFT JOIN LATERAL tq_internal.pending_of(CASE WHEN NOT is_over THEN m.id END) AS p ON true
-					LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true
-				LIMIT 50001) AS x ORDER BY x.id) AS y;
-	IF cardinality(ids) > 50000 THEN
-		PERFORM tq_internal.too_large(task_group_id, 50000, 'tasks');
-	END IF;
-	SELECT array_agg(e.dependent) FILTER (WHERE e.dependent <> e.required), array_agg(e.required) FILTER (WHERE e.dependent <> e.required), count(*)
-		INTO dependents, required, n
-		FROM (SELECT p.dependent, CASE WHEN p.slugs[p.at] = p.slug THEN p.places[p.at] END AS required
-			FROM (SELECT m.place AS dependent, d.slug, s.slugs, s.places, width_bucket(d.slug, s.slugs) AS at
-				FROM (SELECT array_agg(o.task_id) AS slugs, array_agg(o.place) AS places
-						FROM (SELECT m.task_id, row_number() OVER (ORDER BY m.id) AS place FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m ORDER BY m.task_id) AS o) AS s
-					CROSS JOIN (SELECT m.dependencies, row_number() OVER (ORDER BY m.id) AS place FROM tq_internal.members(group_number, critical_tasks.task_group_id) AS m) AS m
-					CROSS JOIN LATERAL unnest(m.dependencies) AS d (slug) LIMIT 500001) AS p
-			ORDER BY 1, 2) AS e;
-	IF n > 500000 THEN
-		PERFORM tq_internal.too_large(task_group_id, 500000, 'dependencies');
-	END IF;
-	n := coalesce(cardinality(required), 0);
-	FOR pass IN 1 .. 100 LOOP
-		EXIT WHEN is_stable;
-		is_stable := true;
-		FOR nth IN 1 .. n LOOP
-			i := CASE pass % 2 WHEN 1 THEN nth ELSE n + 1 - nth END;
-			CONTINUE WHEN states[dependents[i]] > 0;
-			at := greatest(ended[required[i]], critical_tasks.now) + takes[dependents[i]];
-			CONTINUE WHEN at <= ended[dependents[i]];
-			ended[dependents[i]] := at;
-			is_stable := false;
-		END LOOP;
-	END LOOP;
-	n := 0;
-	SELECT x.nth, lead(x.at) OVER w INTO here, second FROM unnest(ended) WITH ORDINALITY AS x (at, nth)
-		WINDOW w AS (ORDER BY x.at DESC, x.nth DESC) ORDER BY x.at DESC, x.nth DESC LIMIT 1;
-	WHILE here IS NOT NULL AND n < cardinality(ids) LOOP
-		n := n + 1;
-		path[n] := here;
-		slacks[n] := ended[here] - second;
-		low := 1;
-		high := coalesce(cardinality(required), 0) + 1;
-		WHILE low < high LOOP	-- to the first of its dependencies
-			IF dependents[(low + high) / 2] < here THEN
-				low := (low + high) / 2 + 1;
-			ELSE
-				high := (low + high) / 2;
-			END IF;
-		END LOOP;
-		at := coalesce(scheduled[here] + interval '1 ms', 'infinity');
-		best := NULL;
-		second := NULL;
-		WHILE dependents[low] = here LOOP
-			IF ended[required[low]] > at OR ended[required[low]] <= second THEN
-			ELSIF best IS NULL OR ended[required[low]] > ended[best] THEN
-				second := ended[best];
-				best := required[low];
-			ELSE
-				second := ended[required[low]];
-			END IF;
-			low := low + 1;
-		END LOOP;
-		here := best;
-	END LOOP;
-	FOR i IN REVERSE n .. 1 LOOP
-		place := n + 1 - i;
-		task := ids[path[i]];
-		state := states[path[i]];
-		ends := ended[path[i]];
-		slack := slacks[i];
-		RETURN NEXT;
-	END LOOP;
+	RETURN QUERY SELECT * FROM tq_internal.critical_tasks(tasks, dependencies, queues, medians, critical_path.now);
 END
 $$;
-COMMENT ON FUNCTION tq_internal.critical_tasks(bigint, tq.slugid, bool, timestamptz) IS 'the critical path of a group, from its first task';
-
-CREATE FUNCTION tq_internal.critical_path(group_number bigint, task_group_id tq.slugid, now timestamptz) RETURNS bigint[] LANGUAGE sql STABLE AS $$
-	SELECT coalesce(array_agg(c.task ORDER BY c.place), '{}') FROM tq_internal.critical_tasks(group_number, task_group_id, tq_internal.group_outcome(task_group_id) IS NOT NULL, now) AS c
-$$;
-COMMENT ON FUNCTION tq_internal.critical_path(bigint, tq.slugid, timestamptz) IS 'the tasks of the critical path, for pictures';
+COMMENT ON FUNCTION tq_internal.critical_path(tq_internal.drawn_task[], bigint[], timestamptz) IS 'the critical path of a group, by the times that its queues have now';
 
 -- ---- the functions ----
 --
@@ -355,11 +267,12 @@ CREATE FUNCTION tq.critical_path(task_group_id tq.slugid) RETURNS TABLE (place i
 	LANGUAGE tq_read AS $$
 DECLARE
 	number bigint := tq_internal.group_to_list(task_group_id);
-	is_over bool := tq_internal.group_outcome(task_group_id) IS NOT NULL;
+	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
+	dependencies bigint[] := tq_internal.drawn_dependencies(number, task_group_id);
 	now timestamptz := tq_internal.clock_now();
 BEGIN
 	RETURN QUERY
-		WITH path AS MATERIALIZED (SELECT * FROM tq_internal.critical_tasks(number, critical_path.task_group_id, is_over, now)
+		WITH path AS MATERIALIZED (SELECT * FROM tq_internal.critical_path(tasks, dependencies, now)
 		), lasted AS (
 			SELECT p.*, coalesce(lag(p.ends) OVER (ORDER BY p.place), r.visible, p.ends) AS begins,
 				r.visible, r.last_visible, r.started
@@ -444,11 +357,11 @@ DECLARE
 	number bigint := tq_internal.group_to_list(task_group_id);
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 	dependencies bigint[] := tq_internal.drawn_dependencies(number, task_group_id);
-	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(number, task_group_id);
+	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(task_group_id, tasks);
 	now timestamptz := tq_internal.clock_now();
 BEGIN
-	RETURN tq_internal.draw_gantt('task group ' || tq_internal.drawn_title(task_group_id), max, tasks, dependencies, runs, now,
-		tq_internal.critical_path(number, task_group_id, now));
+	RETURN tq_internal.draw_gantt('task group ' || tq_internal.drawn_title(task_group_id), max, tasks, '{}', runs, now,
+		ARRAY(SELECT c.task FROM tq_internal.critical_path(tasks, dependencies, now) AS c ORDER BY c.place));
 END
 $$;
 COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
@@ -460,13 +373,14 @@ DECLARE
 	number bigint := tq_internal.group_to_list(task_group_id);
 	tasks tq_internal.drawn_task[] := tq_internal.drawn_tasks(number, task_group_id);
 	dependencies bigint[] := tq_internal.drawn_dependencies(number, task_group_id);
-	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(number, task_group_id);
+	runs tq_internal.drawn_run[] := tq_internal.drawn_runs(task_group_id, tasks);
 	faults tq_internal.drawn_fault[] := tq_internal.drawn_faults(tasks);
 	now timestamptz := tq_internal.clock_now();
 BEGIN
 	RETURN tq_internal.draw_report(tq_internal.drawn_title(task_group_id), max, (SELECT g.sealed FROM tq_internal.task_group g WHERE g.id = number),
 		coalesce(tq_internal.drawn_block(number, task_group_id, tasks), tq_internal.group_outcome(task_group_id)),
-		tasks, dependencies, runs, faults, now, tq_internal.critical_path(number, task_group_id, now));
+		tasks, dependencies, runs, faults, now,
+		ARRAY(SELECT c.task FROM tq_internal.critical_path(tasks, dependencies, now) AS c ORDER BY c.place));
 END
 $$;
 COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';

@@ -305,6 +305,8 @@ FROM (VALUES
 	('tq_picture', 'tq_draw_gantt', 'text, int, tq_internal.drawn_task[], bigint[], timestamptz', 'text', $$'a', 1, '{}', '{}', now()$$),
 	('tq_picture', 'tq_draw_report', 'text, int, tq_internal.drawn_task[], bigint[], tq_internal.drawn_run[], tq_internal.drawn_fault[], timestamptz', 'text',
 		$$'a', 1, '{}', '{}', '{}', '{}', now()$$),
+	('tq_picture', 'tq_critical_tasks', 'tq_internal.drawn_task[], bigint[], int[], int[], timestamptz', 'SETOF tq_internal.critical_task',
+		$$'{}', '{}', '{}', '{}', now()$$),
 	('tq_shard', 'tq_shard_cluster', '', 'bigint', ''),
 	('tq_shard', 'tq_shard_lock_map', 'int', 'void', '1'),
 	('tq_shard', 'tq_shard_unlock_map', '', 'text', ''),

@@ -80,14 +80,19 @@ character(const char *text, const char *end, bool *shown)
 	return len;
 }
 
-/* Returns a text as a label, in which the end of a line is kept or a blank. */
+/*
+ * Returns a text as a label, in which the end of a line is kept or a blank.  No
+ * character becomes longer, so that the text and an ellipsis have space: a group
+ * has a label for each task and each run.
+ */
 static char *
 make_label(const char *text, int max, bool has_lines)
 {
-	const char *end = text + strlen(text);
-	StringInfoData label;
+	size_t size = strlen(text);
+	const char *end = text + size;
+	char *label = palloc(size + sizeof("..."));
+	char *at = label;
 
-	initStringInfo(&label);
 	for (int n = 0; text < end; n++)
 	{
 		bool shown;
@@ -95,20 +100,25 @@ make_label(const char *text, int max, bool has_lines)
 
 		if (n == max - 3 && pg_mbstrlen(text) > 3)
 		{
-			appendStringInfoString(&label, "...");
+			memcpy(at, "...", 3);
+			at += 3;
 			break;
 		}
 		if (*text == '\n' && has_lines)
-			appendStringInfoChar(&label, '\n');
+			*at++ = '\n';
 		else if (*text == '\n' || *text == '\r' || *text == '\t')
-			appendStringInfoChar(&label, ' ');
+			*at++ = ' ';
 		else if (!shown)
-			appendStringInfoChar(&label, REPLACEMENT);
+			*at++ = REPLACEMENT;
 		else
-			appendBinaryStringInfo(&label, text, len);
+		{
+			memcpy(at, text, len);
+			at += len;
+		}
 		text += len;
 	}
-	return label.data;
+	*at = '\0';
+	return label;
 }
 
 /*

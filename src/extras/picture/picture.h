@@ -171,6 +171,25 @@ typedef struct TqGantt
 
 extern void tq_gantt_svg(StringInfo out, const TqGantt *gantt);
 
+/* ---- path.c: the critical path ---- */
+
+/* When a task ends. */
+typedef struct TqEnd
+{
+	TimestampTz at;
+	TimestampTz scheduled; /* its last run; 0: it waits for others */
+	int64 takes;           /* its run, in microseconds */
+} TqEnd;
+
+typedef struct TqPathTask
+{
+	int task;
+	TimestampTz second; /* end of the next best; DT_NOBEGIN: there is none */
+} TqPathTask;
+
+extern int tq_path_find(const TqGraph *graph, TqEnd *ends, TimestampTz now,
+						TqPathTask *path);
+
 /* ---- page.c: the report on a task group: one page of HTML ---- */
 
 /* A task that failed.  All texts are labels. */

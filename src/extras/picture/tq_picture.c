@@ -15,6 +15,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/tuplestore.h"
 #include "utils/typcache.h"
 
 #include "../../core/names.h"
@@ -47,6 +49,9 @@ enum
 	TASK_NEEDED,
 	TASK_PROGRESS = TASK_NEEDED,
 	TASK_RESOLVED,
+	TASK_QUEUE,
+	TASK_SCHEDULED,
+	TASK_STARTED,
 	TASK_COLUMNS
 };
 
@@ -81,7 +86,7 @@ enum
 	FAULT_COLUMNS
 };
 
-#define MAX_COLUMNS 10
+#define MAX_COLUMNS 11
 
 StaticAssertDecl(TASK_COLUMNS <= MAX_COLUMNS && RUN_COLUMNS <= MAX_COLUMNS &&
 					 FAULT_COLUMNS <= MAX_COLUMNS,
@@ -396,7 +401,9 @@ group_faults(ArrayType *faults, const TqGroupPicture *picture,
 PG_MODULE_MAGIC;
 
 /* What SQL declares (src/util/declared.c). */
-#define TASKS "(int8,text,int2,int2,int2,bool,text,timestamptz)[], int8[]"
+#define TASKS                                                                 \
+	"(int8,text,int2,int2,int2,bool,text,timestamptz,int4,timestamptz,"       \
+	"timestamptz)[], int8[]"
 #define RUNS "(int8,int2,int2,int2,timestamptz,timestamptz,timestamptz,text)[]"
 #define FAULTS "(text,text,text,int2,int2,int4,timestamptz,text,text)[]"
 #define DRAW_GRAPH "text, int4, " TASKS " -> text strict"
@@ -407,12 +414,17 @@ PG_MODULE_MAGIC;
 	"text, int4, timestamptz, text, " TASKS ", " RUNS ", " FAULTS             \
 	", timestamptz, int8[] -> text"
 
+#define CRITICAL_TASKS                                                        \
+	TASKS ", int4[], int8[], timestamptz -> setof "                           \
+		  "(int4,int8,int2,timestamptz,interval) strict"
+
 PG_FUNCTION_INFO_V1(tq_draw_tree);
 PG_FUNCTION_INFO_V1(tq_draw_dot);
 PG_FUNCTION_INFO_V1(tq_draw_mermaid);
 PG_FUNCTION_INFO_V1(tq_draw_svg);
 PG_FUNCTION_INFO_V1(tq_draw_gantt);
 PG_FUNCTION_INFO_V1(tq_draw_report);
+PG_FUNCTION_INFO_V1(tq_critical_tasks);
 
 /* Rows of workers in a report. */
 #define REPORT_ROWS 100
@@ -572,4 +584,129 @@ tq_draw_report(PG_FUNCTION_ARGS)
 	initStringInfo(&out);
 	tq_page_html(&out, &page);
 	return text_of(&out);
+}
+
+/* ---- the critical path ---- */
+
+/* Numbers of queues, in order, and microseconds that a run of each takes. */
+typedef struct Medians
+{
+	int n;
+	const int32 *queues;
+	const int64 *takes;
+} Medians;
+
+static Medians
+medians_of(ArrayType *queues, ArrayType *takes)
+{
+	Medians medians = {ArrayGetNItems(ARR_NDIM(queues), ARR_DIMS(queues)),
+					   (const int32 *) ARR_DATA_PTR(queues),
+					   (const int64 *) ARR_DATA_PTR(takes)};
+
+	if (array_contains_nulls(queues) || array_contains_nulls(takes) ||
+		medians.n != ArrayGetNItems(ARR_NDIM(takes), ARR_DIMS(takes)))
+		elog(ERROR, "the times of queues are not one for each");
+	return medians;
+}
+
+static int
+compare_queues(const void *a, const void *b)
+{
+	int32 x = *(const int32 *) a;
+	int32 y = *(const int32 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns how long a run of a queue takes; 0: it is not known. */
+static int64
+median_of(const Medians *medians, int32 queue)
+{
+	const int32 *found = medians->n == 0
+							 ? NULL
+							 : bsearch(&queue, medians->queues, medians->n,
+									   sizeof(int32), compare_queues);
+
+	return found == NULL ? 0 : medians->takes[found - medians->queues];
+}
+
+/* Returns when a task ends, or would if it waited for no other. */
+static TqEnd
+end_of_task(const Rows *rows, const Medians *medians, TimestampTz now)
+{
+	TqState state = state_of(rows, TASK_STATE);
+	TqEnd end = {.at = group_graph_time_of(rows, TASK_RESOLVED),
+				 .scheduled = group_graph_time_of(rows, TASK_SCHEDULED)};
+
+	if (state >= TQ_STATE_COMPLETED)
+		return end;
+	end.takes = rows->nulls[TASK_QUEUE]
+					? 0
+					: median_of(medians,
+								DatumGetInt32(rows->values[TASK_QUEUE]));
+	end.at = state == TQ_STATE_RUNNING
+				 ? group_graph_time_of(rows, TASK_STARTED)
+				 : now;
+	end.at = Max(end.at + end.takes, now);
+	return end;
+}
+
+static TqEnd *
+ends_of_tasks(ArrayType *tasks, const Medians *medians, TimestampTz now)
+{
+	TqEnd *ends;
+	Rows rows;
+
+	open_rows(&rows, tasks, TASK_COLUMNS, TASK_NEEDED);
+	ends = palloc(sizeof(TqEnd) * Max(rows.n, 1));
+	for (int i = 0; i < rows.n; i++)
+	{
+		group_graph_read_row(&rows, i);
+		ends[i] = end_of_task(&rows, medians, now);
+	}
+	return ends;
+}
+
+/* Appends a task of the path to the result. */
+static void
+put_path_task(const ReturnSetInfo *result, const TqGroupPicture *picture,
+			  const TqPathTask *task, TimestampTz end, int place)
+{
+	Interval slack = {.time = end - task->second};
+	Datum values[] = {Int32GetDatum(place),
+					  Int64GetDatum(picture->ids[task->task]),
+					  Int16GetDatum((int16) tq_node_state(
+						  &picture->graph.nodes[task->task])),
+					  TimestampTzGetDatum(end), IntervalPGetDatum(&slack)};
+	bool nulls[] = {false, false, false, false, task->second == DT_NOBEGIN};
+
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * critical_tasks(tasks drawn_task[], dependencies bigint[], queues int[],
+ * medians bigint[], now timestamptz) -> setof critical_task, the first first
+ */
+Datum
+tq_critical_tasks(PG_FUNCTION_ARGS)
+{
+	TimestampTz now;
+	Medians medians;
+	TqGroupPicture picture;
+	TqPathTask *path;
+	TqEnd *ends;
+	int n;
+
+	tq_check_declared(fcinfo, "tq", CRITICAL_TASKS);
+	InitMaterializedSRF(fcinfo, 0);
+	now = PG_GETARG_TIMESTAMPTZ(4);
+	medians = medians_of(PG_GETARG_ARRAYTYPE_P(2), PG_GETARG_ARRAYTYPE_P(3));
+	group_graph(PG_GETARG_ARRAYTYPE_P(0), PG_GETARG_ARRAYTYPE_P(1), &picture);
+	ends = ends_of_tasks(PG_GETARG_ARRAYTYPE_P(0), &medians, now);
+	path = palloc(sizeof(TqPathTask) * Max(picture.graph.nnodes, 1));
+	n = tq_path_find(&picture.graph, ends, now, path);
+	for (int i = n - 1; i >= 0; i--)
+		put_path_task((ReturnSetInfo *) fcinfo->resultinfo, &picture, &path[i],
+					  ends[path[i].task].at, n - i);
+	return (Datum) 0;
 }

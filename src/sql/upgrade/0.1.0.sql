@@ -171,11 +171,13 @@ ALTER TYPE tq.queue_claim ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.worker_run ADD ATTRIBUTE task jsonb, ADD ATTRIBUTE status jsonb;
 ALTER TYPE tq.progress ADD ATTRIBUTE blocked bool, ADD ATTRIBUTE blocked_by text[];
 CREATE TYPE tq_internal.drawn_task AS (
-	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz);
+	task bigint, name text, state smallint, reason smallint, run_id smallint, is_delayed bool, progress text, resolved timestamptz,
+	queue int, scheduled timestamptz, started timestamptz);
 CREATE TYPE tq_internal.drawn_run AS (
 	task bigint, run_id smallint, state smallint, reason smallint, claimable timestamptz, started timestamptz, resolved timestamptz, worker text);
 CREATE TYPE tq_internal.drawn_fault AS (
 	task_id text, name text, task_queue_id text, state smallint, reason smallint, runs int, resolved timestamptz, worker text, error text);
+CREATE TYPE tq_internal.critical_task AS (place int, task bigint, state smallint, ends timestamptz, slack interval);
 CREATE TYPE tq_internal.root_cause AS (dependent bigint, required tq.slugid, name text, state text, is_final bool);
 CREATE TYPE tq_internal.task_filter AS (
 	queues int[], states smallint[], reasons text[], name text, tags jsonb, payload jsonb, error text,
