@@ -2,17 +2,21 @@
 // database goes, and comes.
 import http from 'node:http';
 import { readFileSync } from 'node:fs';
+import { createGunzip } from 'node:zlib';
 import { ask, cookieOf, form, is, like, login, ok, open, restartServer, run, sql, startWeb, stopServer, unlike, until } from './web.mjs';
 
 const streams = [];
 
 // read(WEB, PATH, HEADERS): a stream, with the text that has come.
 function read(web, path, headers) {
-	const stream = { text: '', ended: false };
+	const stream = { text: '', sent: 0, ended: false };
 	stream.request = http.get(`${web.url}/live?path=${encodeURIComponent(path)}`, { headers, agent: false }, answer => {
 		stream.status = answer.statusCode;
-		answer.setEncoding('utf8');
-		answer.on('data', part => { stream.text = (stream.text + part).slice(-100000); });
+		const text = answer.headers['content-encoding'] === 'gzip' ? answer.pipe(createGunzip()) : answer;
+		stream.isPacked = text !== answer;
+		answer.on('data', part => { stream.sent += part.length; });
+		text.setEncoding('utf8').on('error', () => {});
+		text.on('data', part => { stream.text = (stream.text + part).slice(-100000); });
 		answer.on('close', () => { stream.ended = true; });
 	});
 	stream.request.on('error', () => { stream.ended = true; });
@@ -91,6 +95,22 @@ async function rights(web) {
 	await until(() => stream.ended, 'a logout ends the stream');
 }
 
+// Who takes gzip reads the same: each event is there when it has come, and none needs those before.
+async function packed(web) {
+	const headers = { Cookie: cookieOf(await login(web, 'op')) };
+	const readers = [read(web, '/queues', headers), read(web, '/queues', { ...headers, 'Accept-Encoding': 'gzip, br' })];
+	const events = stream => stream.text.split('\n\n').filter(event => /^event: region/.test(event)).slice(-2).join('\n\n');
+	for (const name of ['shop/packed', 'shop/packed2']) {
+		sql(`SELECT tq.enqueue('${name}')`);
+		await until(() => readers.every(stream => events(stream).includes(`>${name}<`) && stream.text.endsWith('event: good\ndata:\n\n')), `${name} is read packed and plain`);
+	}
+	is(readers.map(stream => Boolean(stream.isPacked)).join(), 'false,true', 'one is packed');
+	is(events(readers[1]), events(readers[0]), 'and has what the other has');
+	ok(readers[1].sent * 3 < readers[0].sent, `in less: ${readers.map(stream => stream.sent).join(' and ')} bytes`);
+	const late = read(web, '/queues', { ...headers, 'Accept-Encoding': 'gzip' });
+	await until(() => events(late).includes('>shop/packed2<'), 'a reader who comes later begins with all of it');
+}
+
 // cost(STREAM): transactions for ten versions of a page.
 async function cost(stream) {
 	const versions = () => stream.text.split('event: good').length;
@@ -151,6 +171,7 @@ run(async () => {
 	await inPlace(web);
 	await zones(web);
 	await rights(web);
+	await packed(web);
 	await many(web);
 	await failover(web);
 	is(await web.stop(), 0, 'it ends by SIGTERM');

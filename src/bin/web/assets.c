@@ -40,34 +40,79 @@ static Asset assets[] = {
 
 #define ASSETS (sizeof(assets) / sizeof(assets[0]))
 
+#define FLUSH_ROOM 16 /* beyond deflateBound(), of an empty block */
+
+/* Packs a text; false: there is no memory for it. */
+static bool
+pack(const Buffer *text, int window, int flush, Buffer *packed)
+{
+	z_stream stream = {0};
+	int end;
+
+	if (deflateInit2(&stream, 5, Z_DEFLATED, window, 7, Z_DEFAULT_STRATEGY) !=
+		Z_OK)
+		return false;
+	packed->room = deflateBound(&stream, text->length) + FLUSH_ROOM;
+	packed->data = allocate(packed->room);
+	stream.next_in = (unsigned char *) text->data;
+	stream.avail_in = text->length;
+	stream.next_out = (unsigned char *) packed->data;
+	stream.avail_out = packed->room;
+	end = deflate(&stream, flush);
+	packed->length = stream.total_out;
+	deflateEnd(&stream);
+	return end == Z_STREAM_END ||
+		   (flush != Z_FINISH && end == Z_OK && stream.avail_out > 0);
+}
+
 /* Packs a text by gzip; false: it stays as it is. */
 bool
 asset_pack(Buffer *body)
 {
-	z_stream stream = {0};
 	Buffer packed = {0};
-	bool good;
 
-	if (deflateInit2(&stream, 5, Z_DEFLATED, 15 + 16, 7, Z_DEFAULT_STRATEGY) !=
-		Z_OK)
-		return false;
-	packed.room = deflateBound(&stream, body->length);
-	packed.data = allocate(packed.room);
-	stream.next_in = (unsigned char *) body->data;
-	stream.avail_in = body->length;
-	stream.next_out = (unsigned char *) packed.data;
-	stream.avail_out = packed.room;
-	good = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-	packed.length = stream.total_out;
-	deflateEnd(&stream);
-	if (good)
+	if (!pack(body, 15 + 16, Z_FINISH, &packed))
 	{
-		buffer_free(body);
-		*body = packed;
-	}
-	else
 		buffer_free(&packed);
-	return good;
+		return false;
+	}
+	buffer_free(body);
+	*body = packed;
+	return true;
+}
+
+/* Appends a text as blocks of deflate that are not compressed. */
+void
+blocks_store(Buffer *blocks, const char *text, size_t length)
+{
+	while (length > 0)
+	{
+		size_t n = length < 0xFFFF ? length : 0xFFFF;
+		char head[] = {0, (char) n, (char) (n >> 8), (char) ~n,
+					   (char) (~n >> 8)};
+
+		buffer_add(blocks, head, sizeof(head));
+		buffer_add(blocks, text, n);
+		text += n;
+		length -= n;
+	}
+}
+
+/*
+ * Returns a text as blocks of deflate that refer to nothing before them, and end at
+ * a whole byte: in a stream they may follow any others.
+ */
+Buffer
+blocks_pack(const Buffer *text)
+{
+	Buffer blocks = {0};
+
+	if (!pack(text, -15, Z_FULL_FLUSH, &blocks))
+	{
+		buffer_free(&blocks);
+		blocks_store(&blocks, text->data, text->length);
+	}
+	return blocks;
 }
 
 static struct MHD_Response *

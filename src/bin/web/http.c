@@ -268,20 +268,28 @@ add_page_headers(const Page *page, struct MHD_Response *response)
 		MHD_add_response_header(response, "Allow", "GET, HEAD, POST");
 }
 
+/* Returns whether the reader takes what is packed by gzip. */
+bool
+page_takes_gzip(const Page *page)
+{
+	const char *accepted = page_header(page, "Accept-Encoding");
+
+	return accepted != NULL && strstr(accepted, "gzip") != NULL;
+}
+
 /* Makes of what the page has the answer. */
 static void
 make_response(Page *page)
 {
 	Buffer out = {0};
-	const char *accepted = page_header(page, "Accept-Encoding");
 
 	if (page->location == NULL && !page->is_plain)
 		html_frame(page, &out);
 	else if (page->location == NULL && page->body.length > 0)
 		buffer_add(&out, page->body.data, page->body.length);
 	buffer_free(&page->body);
-	page->is_packed = accepted != NULL && strstr(accepted, "gzip") != NULL &&
-					  out.length > 1000 && asset_pack(&out);
+	page->is_packed = page_takes_gzip(page) && out.length > 1000 &&
+					  asset_pack(&out);
 	page->response =
 		MHD_create_response_from_buffer(out.length, out.data,
 										out.data == NULL
@@ -615,12 +623,10 @@ stream(Page *page)
 static bool
 answer_asset(Page *page, enum MHD_Result *result)
 {
-	const char *accepted = page_header(page, "Accept-Encoding");
 	unsigned int status = MHD_HTTP_OK;
-	struct MHD_Response *asset =
-		asset_find(page->path,
-				   accepted != NULL && strstr(accepted, "gzip") != NULL,
-				   page_header(page, "If-None-Match"), &status);
+	struct MHD_Response *asset = asset_find(page->path, page_takes_gzip(page),
+											page_header(page, "If-None-Match"),
+											&status);
 
 	if (asset == NULL || page->post)
 		return false;

@@ -8,6 +8,11 @@
  * reader that is slow gets the next one whole: so a reader costs no statement, and no
  * memory but its connection.
  *
+ * Where a reader takes gzip, its stream is one: the head, then blocks that refer to nothing
+ * before them.  So a message is packed once, for all of its readers, and none has a state
+ * of deflate, which would take 40 to 256 kB.  A stream ends without the end of gzip, as it
+ * does when a connection is lost.
+ *
  * Readers and pages belong to a role, or to an address where all have one role.  Each may
  * have as many as there is room for others: alone a half, a second one a quarter, and so
  * on; so none can have all, and of pages that are due, those are made first whose role has
@@ -42,6 +47,7 @@ typedef struct Message
 	int users;
 	bool is_old; /* its feed has a newer one */
 	Buffer text;
+	Buffer packed; /* the same in blocks of deflate */
 } Message;
 
 /* What was last in a region. */
@@ -50,6 +56,7 @@ typedef struct Part
 	char *id;
 	uint64_t hash;
 	Buffer text; /* as an event */
+	Buffer packed;
 } Part;
 
 /* A page that is open, as its role sees it. */
@@ -84,6 +91,7 @@ typedef struct Reader
 	char owner[ROLE_LENGTH];
 	char session[TOKEN_LENGTH];
 	bool is_suspended;
+	bool is_packed;
 	bool is_over; /* its session has ended */
 	int version;
 	Moment sent;
@@ -104,15 +112,37 @@ static bool stopping;
 
 /* ---- messages ---- */
 
+/* The head of gzip: no name, no time, made by Unix. */
+static const char gzip_head[] = {0x1f, (char) 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
+
 static Message *
-message_new(const char *text)
+message_new(void)
 {
 	Message *message = allocate(sizeof(Message));
 
 	message->users = 1;
-	if (text != NULL)
-		buffer_put(&message->text, "%s", text);
 	return message;
+}
+
+/* Appends a text that is short. */
+static void
+message_put(Message *message, const char *text)
+{
+	buffer_add(&message->text, text, strlen(text));
+	blocks_store(&message->packed, text, strlen(text));
+}
+
+static void
+message_put_part(Message *message, const Part *part)
+{
+	buffer_add(&message->text, part->text.data, part->text.length);
+	buffer_add(&message->packed, part->packed.data, part->packed.length);
+}
+
+static long
+message_size(const Message *message)
+{
+	return (long) (message->text.length + message->packed.length);
 }
 
 static void
@@ -121,8 +151,9 @@ message_leave(Message *message)
 	if (message == NULL || --message->users > 0)
 		return;
 	if (message->is_old)
-		old -= (long) message->text.length;
+		old -= message_size(message);
 	buffer_free(&message->text);
+	buffer_free(&message->packed);
 	free(message);
 }
 
@@ -133,7 +164,7 @@ message_retire(Message *message)
 	if (message == NULL)
 		return;
 	message->is_old = true;
-	old += (long) message->text.length;
+	old += message_size(message);
 	message_leave(message);
 }
 
@@ -165,14 +196,12 @@ whole_of(Feed *feed)
 {
 	if (feed->whole != NULL)
 		return feed->whole;
-	feed->whole = message_new(NULL);
+	feed->whole = message_new();
 	for (int i = 0; i < feed->nparts; i++)
-		buffer_add(&feed->whole->text, feed->parts[i].text.data,
-				   feed->parts[i].text.length);
-	buffer_put(&feed->whole->text, "event: %s\ndata:\n\n",
-			   feed->is_over      ? "login"
-			   : feed->in_trouble ? "trouble"
-								  : "good");
+		message_put_part(feed->whole, &feed->parts[i]);
+	message_put(feed->whole, feed->is_over      ? "event: login\ndata:\n\n"
+							 : feed->in_trouble ? "event: trouble\ndata:\n\n"
+												: "event: good\ndata:\n\n");
 	return feed->whole;
 }
 
@@ -210,7 +239,10 @@ choose(Reader *reader)
 		reader->version = feed->version;
 	}
 	else if (clock_now() - reader->sent >= PING)
-		message = message_new(":\n\n");
+	{
+		message = message_new();
+		message_put(message, ":\n\n");
+	}
 	else
 		return false;
 	reader->message = message;
@@ -223,6 +255,7 @@ static ssize_t
 read_on(void *subject, uint64_t position, char *to, size_t room)
 {
 	Reader *reader = subject;
+	const Buffer *text;
 	ssize_t length;
 
 	pthread_mutex_lock(&lock);
@@ -240,13 +273,15 @@ read_on(void *subject, uint64_t position, char *to, size_t room)
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
-	length = reader->message->text.length - reader->at;
+	text = reader->is_packed ? &reader->message->packed
+							 : &reader->message->text;
+	length = text->length - reader->at;
 	if ((size_t) length > room)
 		length = room;
-	memcpy(to, reader->message->text.data + reader->at, length);
+	memcpy(to, text->data + reader->at, length);
 	reader->at += length;
 	reader->sent = clock_now();
-	if (reader->at == reader->message->text.length)
+	if (reader->at == text->length)
 	{
 		message_leave(reader->message);
 		reader->message = NULL;
@@ -348,14 +383,19 @@ add_feed(const Page *page, const Route *route, const char *path,
 }
 
 static void
+free_part(Part *part)
+{
+	free(part->id);
+	buffer_free(&part->text);
+	buffer_free(&part->packed);
+}
+
+static void
 free_feed(Feed *feed)
 {
 	nfeeds--;
 	for (int i = 0; i < feed->nparts; i++)
-	{
-		free(feed->parts[i].id);
-		buffer_free(&feed->parts[i].text);
-	}
+		free_part(&feed->parts[i]);
 	message_leave(feed->whole);
 	message_leave(feed->change);
 	database_leave(feed->access);
@@ -400,7 +440,10 @@ add_reader(const Page *page, const Route *route, const char *path,
 	feed->readers = reader;
 	reader->http = page->http;
 	reader->sent = clock_now();
-	reader->message = message_new("retry: 3000\n\n");
+	reader->is_packed = page->is_packed;
+	reader->message = message_new();
+	buffer_add(&reader->message->packed, gzip_head, sizeof(gzip_head));
+	message_put(reader->message, "retry: 3000\n\n");
 	return reader;
 }
 
@@ -411,6 +454,7 @@ begin_stream(Page *page, const Route *route, const char *path,
 {
 	Reader *reader;
 
+	page->is_packed = page_takes_gzip(page);
 	pthread_mutex_lock(&lock);
 	reader = add_reader(page, route, path, query);
 	pthread_cond_signal(&tick);
@@ -430,6 +474,7 @@ static void
 put_off(Page *page)
 {
 	page->status = MHD_HTTP_OK;
+	page->is_packed = false;
 	page->type = "text/event-stream";
 	buffer_put(&page->body,
 			   "retry: 30000\nevent: trouble\ndata: too many pages "
@@ -495,27 +540,34 @@ hash_of(const char *text, size_t length)
 	return hash;
 }
 
-/* Takes one region of a page; returns whether it has changed. */
-static bool
-take_part(Feed *feed, const Page *page, int i)
+/*
+ * Makes an event of a region of a page, unless it is as it was.  Without the lock: one
+ * page of a feed is made at a time, and only its maker changes the parts.
+ */
+static void
+make_part(const Feed *feed, const Page *page, int i, Part *part)
 {
 	const Region *region = &page->regions[i];
 	const char *text = page->body.data + region->begin;
 	size_t length = region->end - region->begin;
-	uint64_t hash = hash_of(text, length);
-	Part *part = &feed->parts[i];
 
-	if (i < feed->nparts && part->hash == hash &&
-		strcmp(part->id, region->id) == 0)
-		return false;
+	part->hash = hash_of(text, length);
+	if (i < feed->nparts && feed->parts[i].hash == part->hash &&
+		strcmp(feed->parts[i].id, region->id) == 0)
+		return;
+	part->id = copy_text(region->id);
+	put_event(&part->text, "region", region->id, text, length);
+	part->packed = blocks_pack(&part->text);
+}
+
+/* Takes one region of a page that has changed. */
+static void
+take_part(Feed *feed, const Part *part, int i)
+{
 	if (i >= feed->nparts)
 		feed->nparts = i + 1;
-	free(part->id);
-	buffer_free(&part->text);
-	part->id = copy_text(region->id);
-	part->hash = hash;
-	put_event(&part->text, "region", region->id, text, length);
-	return true;
+	free_part(&feed->parts[i]);
+	feed->parts[i] = *part;
 }
 
 /* Closes the readers of old messages. */
@@ -543,7 +595,8 @@ publish(Feed *feed, Message *change)
 	feed->version++;
 	feed->kept = 0;
 	for (int i = 0; i < feed->nparts; i++)
-		feed->kept += 2 * (long) feed->parts[i].text.length;
+		feed->kept += 2 * (long) (feed->parts[i].text.length +
+								  feed->parts[i].packed.length);
 	if (old > OLD_MAX)
 		end_slow();
 	wake_all(feed);
@@ -551,20 +604,23 @@ publish(Feed *feed, Message *change)
 
 /* Takes the regions that have changed. */
 static void
-take_parts(Feed *feed, const Page *page)
+take_parts(Feed *feed, const Part *parts, int n)
 {
-	Message *change = message_new(NULL);
+	Message *change = message_new();
 
-	for (int i = 0; i < page->nregions; i++)
-		if (take_part(feed, page, i))
-			buffer_add(&change->text, feed->parts[i].text.data,
-					   feed->parts[i].text.length);
+	for (int i = 0; i < n; i++)
+	{
+		if (parts[i].id == NULL)
+			continue;
+		take_part(feed, &parts[i], i);
+		message_put_part(change, &parts[i]);
+	}
 	if (change->text.length == 0 && !feed->in_trouble)
 	{
 		message_leave(change);
 		return;
 	}
-	buffer_put(&change->text, "event: good\ndata:\n\n");
+	message_put(change, "event: good\ndata:\n\n");
 	feed->in_trouble = false;
 	publish(feed, change);
 }
@@ -574,17 +630,20 @@ static void
 take_trouble(Feed *feed, const Page *page)
 {
 	Message *change;
+	Buffer event = {0};
 
 	if (feed->in_trouble && page->location == NULL)
 		return;
-	change = message_new(NULL);
+	change = message_new();
 	if (page->location != NULL)
-		put_event(&change->text, "login", "", "", 0);
+		put_event(&event, "login", "", "", 0);
 	else
-		put_event(&change->text, "trouble",
+		put_event(&event, "trouble",
 				  page->error == NULL ? "the page cannot be made"
 									  : page->error,
 				  "", 0);
+	message_put(change, event.data);
+	buffer_free(&event);
 	feed->in_trouble = true;
 	feed->is_over = page->location != NULL;
 	publish(feed, change);
@@ -595,15 +654,20 @@ void
 live_made(Page *page)
 {
 	Feed *feed = page->feed;
+	bool is_good = page->location == NULL &&
+				   page->status != MHD_HTTP_SERVICE_UNAVAILABLE;
+	Part parts[REGIONS_MAX] = {0};
 
+	for (int i = 0; is_good && i < page->nregions; i++)
+		make_part(feed, page, i, &parts[i]);
 	pthread_mutex_lock(&lock);
 	making--;
 	feed->is_making = false;
 	feed->made = clock_now();
-	if (page->location != NULL || page->status == MHD_HTTP_SERVICE_UNAVAILABLE)
-		take_trouble(feed, page);
+	if (is_good)
+		take_parts(feed, parts, page->nregions);
 	else
-		take_parts(feed, page);
+		take_trouble(feed, page);
 	pthread_cond_signal(&tick);
 	pthread_mutex_unlock(&lock);
 	page_free(page);

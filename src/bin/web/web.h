@@ -155,6 +155,7 @@ extern void http_stop(void);
 extern const char *page_query(const Page *page, const char *name);
 extern const char *page_form(const Page *page, const char *name);
 extern const char *page_header(const Page *page, const char *name);
+extern bool page_takes_gzip(const Page *page);
 extern void page_title(Page *page, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 extern void page_redirect(Page *page, char *location);
@@ -392,6 +393,8 @@ extern struct MHD_Response *asset_find(const char *path, bool packed,
 									   unsigned int *status);
 extern const char *asset_path(const char *name);
 extern bool asset_pack(Buffer *body);
+extern void blocks_store(Buffer *blocks, const char *text, size_t length);
+extern Buffer blocks_pack(const Buffer *text);
 
 /* ---- pages_open.c: what needs no login ---- */
 
