@@ -184,15 +184,17 @@ lock_expired(TqTask *tasks, int n, TqRun *runs, TimestampTz now, int *left)
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	int64 *again = palloc(sizeof(int64) * Max(n, 1));
 	int batch = Min(n, tq_expire_batch);
-	int nlocked = 0;
+	int nlocked;
 	int nagain = 0;
 	int found;
 
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	nlocked = tq_task_lock_resolved(ids, batch, runs);
 	for (int i = 0; i < batch; i++)
 	{
-		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, &runs[nlocked]) &&
-			tq_state_is_resolved(runs[nlocked].state))
-			ids[nlocked++] = tasks[i].id;
+		if (i - nagain < nlocked && runs[i - nagain].task == tasks[i].id)
+			ids[i - nagain] = tasks[i].id;
 		else
 			again[nagain++] = tasks[i].id;
 	}

@@ -77,6 +77,7 @@ extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
 extern void tq_table_insert_rows(TqTable *table);
 extern bool tq_table_insert_entries(TqTable *table, TupleTableSlot *slot,
 									Oid arbiter);
+extern bool tq_table_has_delete_trigger(const TqTable *table);
 extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
 extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
@@ -145,9 +146,10 @@ typedef struct TqScan
 	ScanKeyData keys[TQ_MAX_KEYS + 1];
 	TupleTableSlot *slot; /* the current row */
 	Snapshot registered;  /* when none was given; NULL: none */
-	/* for tq_scan_find_near() */
-	int64 at;    /* the value of the last entry */
-	int64 below; /* where the scan ends */
+	/* for tq_scan_find_near() and tq_scan_next_of() */
+	int64 at;      /* the value of the last entry */
+	int64 below;   /* where the scan ends */
+	bool is_ahead; /* that entry is still to be returned */
 } TqScan;
 
 extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
@@ -176,6 +178,17 @@ extern void tq_scan_seek_range(TqScan *scan, Datum a, Datum b, int64 from,
 extern bool tq_scan_next_entry(TqScan *scan, int64 *value);
 extern bool tq_scan_fetch(TqScan *scan);
 extern bool tq_scan_find_near(TqScan *scan, int64 value);
+
+/* Ascending values. */
+extern TqScan *tq_scan_open_ascending(TqRelation *which, TqRelation *index,
+									  const int64 *values, int n,
+									  Snapshot snapshot);
+extern void tq_scan_restart(TqScan *scan, int64 first, Snapshot snapshot);
+extern bool tq_scan_next_of(TqScan *scan, int64 value);
+extern void tq_scan_mark(TqRelation *which, TqRelation *index,
+						 const int64 *values, int n, bool *marked);
+extern int64 *tq_scan_those_in(TqRelation *which, TqRelation *index,
+							   const int64 *values, int n, int *found);
 
 /* Return columns, numbered from 1, of a row; 0 or false for NULL. */
 extern Datum tq_row_value(TupleTableSlot *slot, int column);

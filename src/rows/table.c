@@ -547,34 +547,56 @@ tq_table_new_row(TqTable *table)
 }
 
 /*
- * Refuses a table that has a trigger of a user, because it would not be fired.
+ * Returns a trigger of a user for this event; NULL if the table has none.  The
+ * others are tq's, which are for rows of SQL.
  */
-static void
-refuse_triggers(Relation rel, int16 event)
+static const Trigger *
+find_trigger(Relation rel, int16 event)
 {
 	TriggerDesc *triggers = rel->trigdesc;
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
-		Trigger *trigger = &triggers->triggers[i];
+		const Trigger *trigger = &triggers->triggers[i];
 
-		/* A trigger is one of tq's, which are for rows of SQL. */
 		if ((trigger->tgtype & event) != 0 &&
 			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
 			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
 			!(strcmp(trigger->tgname, "guard_rows") == 0 ||
 			  strncmp(trigger->tgname, "track_", 6) == 0 ||
 			  strcmp(trigger->tgname, "stamp_message") == 0))
-			ereport(
-				ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"tq_internal.%s\" must not have triggers",
-						RelationGetRelationName(rel)),
-				 errdetail("Trigger \"%s\" would not be fired.",
-						   trigger->tgname),
-				 errhint(
-					 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
+			return trigger;
 	}
+	return NULL;
+}
+
+/*
+ * Refuses a table that has a trigger of a user, because it would not be fired.
+ */
+static void
+refuse_triggers(Relation rel, int16 event)
+{
+	const Trigger *trigger = find_trigger(rel, event);
+
+	if (trigger != NULL)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"tq_internal.%s\" must not have triggers",
+					RelationGetRelationName(rel)),
+			 errdetail("Trigger \"%s\" would not be fired.", trigger->tgname),
+			 errhint(
+				 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
+}
+
+/*
+ * Returns whether a user's trigger wants to know of rows that are deleted, so
+ * that the executor has to delete them.
+ */
+bool
+tq_table_has_delete_trigger(const TqTable *table)
+{
+	return find_trigger(table->rel, TRIGGER_TYPE_DELETE) != NULL;
 }
 
 /* Checks NOT NULL, and lets the executor check what else there is. */

@@ -51,6 +51,9 @@ static TqStatement delete_expired = TQ_STATEMENT(
 	" WHERE a.task = old.task AND a.run_id = old.run_id AND a.name = old.name",
 	TIMESTAMPTZOID, INT4OID);
 
+static TqRelation artifact_table = TQ_RELATION("artifact");
+static TqRelation artifact_by_name = TQ_RELATION("artifact_pkey");
+
 static TqStatement delete_of_tasks =
 	TQ_STATEMENT("DELETE FROM tq_internal.artifact WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
@@ -155,9 +158,15 @@ tq_artifacts_delete_expired(TimestampTz before, int max)
 	return (int) tq_spi_run(&delete_expired, values, NULL);
 }
 
-/* Deletes the artifacts of tasks that are being deleted. */
+/* Deletes the artifacts of tasks that are being deleted, in order of id. */
 void
 tq_artifacts_delete_of_tasks(const int64 *tasks, int n)
 {
-	tq_spi_run(&delete_of_tasks, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
+	int found;
+	int64 *some = tq_scan_those_in(&artifact_table, &artifact_by_name, tasks,
+								   n, &found);
+
+	if (found > 0)
+		tq_spi_run(&delete_of_tasks, TQ_VALUES(tq_array_int64(some, found)),
+				   NULL);
 }

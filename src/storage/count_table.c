@@ -113,7 +113,7 @@ add_expired(TqGauges *list, int *n, TimestampTz now)
 {
 	int found;
 	int64 *ids = tasks_of_timers(TQ_TIMER_CLAIM, now, &found);
-	TqRunReader *reader = tq_run_reader_begin();
+	TqRunReader *reader = tq_run_reader_begin(ids, found);
 	TqTaskFinder finder = {NULL, NULL};
 
 	for (int i = 0; i < found; i++)

@@ -409,11 +409,11 @@ tq_runs_update(const TqRun *runs, int n)
 
 /* ---- last runs ---- */
 
-/* Begins to read the last runs of tasks. */
+/* Begins to read the last runs of these tasks, or some of them, by id. */
 TqRunReader *
-tq_run_reader_begin(void)
+tq_run_reader_begin(const int64 *tasks, int n)
 {
-	return tq_scan_open(&run_table, &run_by_key, 1, NULL);
+	return tq_scan_open_ascending(&run_table, &run_by_key, tasks, n, NULL);
 }
 
 /*
@@ -423,10 +423,14 @@ tq_run_reader_begin(void)
 bool
 tq_run_reader_last(TqRunReader *reader, int64 task, TqRun *run)
 {
-	if (!tq_scan_find_last(reader, Int64GetDatum(task), 0, 0))
-		return false;
-	tq_run_read(reader->slot, run);
-	return true;
+	bool found = false;
+
+	while (tq_scan_next_of(reader, task))
+	{
+		tq_run_read(reader->slot, run);
+		found = true;
+	}
+	return found;
 }
 
 /* Ends reading the last runs of tasks. */

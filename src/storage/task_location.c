@@ -821,6 +821,87 @@ tq_locked_tasks_read_details(TqLockedTasks *locked)
 }
 
 /*
+ * Finds and reads the last run of a task, if that is resolved and the task has no
+ * later one; tasks are in order of id.
+ */
+static bool
+find_resolved(TqScan **scans, int64 task, TqRun *run)
+{
+	bool found = false;
+
+	while (tq_scan_next_of(scans[BY_RUN], task))
+	{
+		tq_run_read(scans[BY_RUN]->slot, run);
+		found = true;
+	}
+	return found && tq_state_is_resolved(run->state) &&
+		   !tq_scan_next_of(scans[BY_MOVED], task) &&
+		   !tq_scan_next_of(scans[BY_DELAYED], task) &&
+		   !tq_scan_next_of(scans[BY_UNSCHEDULED], task);
+}
+
+/* Of these runs, which are locked, keeps those that are still the last ones. */
+static int
+keep_last(TqScan **scans, TqRun *runs, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		int64 task = runs[i].task;
+		int run_id = runs[i].run_id;
+
+		left += find_resolved(scans, task, &runs[left]) &&
+				runs[left].run_id == run_id;
+	}
+	return left;
+}
+
+/*
+ * Locks and reads the last runs of those of these tasks, which are in order of
+ * id, that are resolved; returns how many.  Skips a task that another session
+ * has locked or changed.
+ *
+ * The row of a resolved run remains when the task is run again.  So the tasks are
+ * looked up again with a snapshot that is taken after the last lock: a session
+ * that adds a run holds the lock on the run before it.
+ */
+int
+tq_task_lock_resolved(const int64 *tasks, int n, TqRun *runs)
+{
+	Snapshot before = RegisterSnapshot(tq_spi_snapshot());
+	Snapshot after;
+	TqScan *scans[LOCK_TABLES] = {NULL};
+	int locked = 0;
+
+	for (int by = 0; by < LOCK_TABLES; by++)
+	{
+		if (by != BY_ORDER)
+			scans[by] = tq_scan_open_ascending(&lock_tables[by].table,
+											   &lock_tables[by].index, tasks,
+											   n, before);
+	}
+	for (int i = 0; i < n; i++)
+		locked += find_resolved(scans, tasks[i], &runs[locked]) &&
+				  lock_found(scans[BY_RUN]);
+	after = RegisterSnapshot(tq_spi_snapshot());
+	for (int by = 0; by < LOCK_TABLES && locked > 0; by++)
+	{
+		if (by != BY_ORDER)
+			tq_scan_restart(scans[by], runs[0].task, after);
+	}
+	locked = keep_last(scans, runs, locked);
+	for (int by = 0; by < LOCK_TABLES; by++)
+	{
+		if (by != BY_ORDER)
+			tq_scan_close(scans[by]);
+	}
+	UnregisterSnapshot(after);
+	UnregisterSnapshot(before);
+	return locked;
+}
+
+/*
  * Locks those of these tasks that are running under a claim that has expired,
  * and lists the running runs whose claim has not.
  */

@@ -256,7 +256,7 @@ extern void tq_run_writer_end(TqRunWriter *writer);
 /* Reads the last row in tq_internal.run of many tasks. */
 typedef struct TqScan TqRunReader;
 
-extern TqRunReader *tq_run_reader_begin(void);
+extern TqRunReader *tq_run_reader_begin(const int64 *tasks, int n);
 extern bool tq_run_reader_last(TqRunReader *reader, int64 task, TqRun *run);
 extern void tq_run_reader_end(TqRunReader *reader);
 
@@ -385,6 +385,7 @@ tq_locked_tasks_keep(TqLockedTasks *locked, int i)
 extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
 extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 									TqLockedTasks *locked);
+extern int tq_task_lock_resolved(const int64 *tasks, int n, TqRun *runs);
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 								 TqLockedTasks *locked);
 

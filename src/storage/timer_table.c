@@ -565,9 +565,15 @@ tq_postponed_take(TimestampTz now, int max, int *found)
 int64 *
 tq_postponed_among(const int64 *tasks, int n, const char *step, int *found)
 {
-	Datum values[2] = {tq_array_int64(tasks, n), CStringGetTextDatum(step)};
+	int64 *some = tq_scan_those_in(&postponed_table, &postponed_by_key, tasks,
+								   n, found);
 
-	return tq_spi_run_ids(&find_among, values, found);
+	if (*found == 0)
+		return some;
+	return tq_spi_run_ids(&find_among,
+						  TQ_VALUES(tq_array_int64(some, *found),
+									CStringGetTextDatum(step)),
+						  found);
 }
 
 /* Deletes the row of a task and step. */

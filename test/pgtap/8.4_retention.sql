@@ -154,5 +154,69 @@ SELECT is(tq.purge('test/q-p1', older_than => '0'), 1::bigint, '2.18 purge: when
 SELECT pg_temp.throws(format('SELECT tq.purge(%s)', args), 'TQ400', '2.18 purge refuses ' || args)
 FROM unnest(ARRAY['''x/y/z''', '''t/q'', ''{pending}''', '''t/q'', ''{""}''', '''t/q'', ''{NULL}''', '''t/q'', NULL', '''t/q'', older_than => ''-1 s''', '''t/q'', max => 0', '''t/q'', max => 1000001']) AS args;
 
+-- Tasks of all kinds are deleted together, with others between them that stay,
+-- more than a scan passes by.
+CREATE FUNCTION pg_temp.strays(OUT rows text) LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint;
+	relation record;
+BEGIN
+	FOR relation IN SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r' AND a.attname IN ('task', 'required', 'dependent')
+		AND NOT a.attisdropped AND c.relname !~ '^(message|departed|dead_letter|audit)' ORDER BY 1, 2
+	LOOP
+		EXECUTE format('SELECT count(*) FROM tq_internal.%I r WHERE r.%I <> 0 AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = r.%2$I)',
+			relation.relname, relation.attname) INTO n;
+		rows := concat_ws(' ', rows, CASE WHEN n > 0 THEN relation.relname || ' ' || n END);
+	END LOOP;
+END
+$$;
+CREATE FUNCTION pg_temp.mixed() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	q CONSTANT jsonb = '{"taskQueueId": "test/mixed", "$deadline": "1 day"}';
+BEGIN
+	PERFORM pg_temp.resolved('plain1', 'completed', q);
+	PERFORM pg_temp.resolved('fails', 'failed', q);
+	PERFORM pg_temp.resolved('twice', 'completed', q);
+	PERFORM tq.rerun_task(pg_temp.id('twice')), pg_temp.work('twice', 'completed');
+	PERFORM pg_temp.resolved('rerun', 'completed', q);
+	PERFORM pg_temp.resolved('plain2', 'completed', q);
+	PERFORM pg_temp.resolved('grouped', 'completed', q || '{"$group": "mixed"}');
+	PERFORM pg_temp.resolved('named', 'completed', q || '{"$group": "named"}');
+	PERFORM pg_temp.resolved('joined', 'completed', q || '{"$group": "named"}');
+	PERFORM pg_temp.resolved('required', 'completed', q);
+	PERFORM pg_temp.resolved('dependent', 'completed', q || '{"$deps": ["required"]}');
+	PERFORM pg_temp.resolved('needed', 'completed', q);
+	PERFORM pg_temp.create('needs', q || '{"$deps": ["needed"], "taskQueueId": "test/mixed2"}');
+	PERFORM pg_temp.running('artifact', q);
+	PERFORM tq.create_artifact(pg_temp.id('artifact'), 0, 'a', jsonb_build_object('storageType', 'link', 'artifact', 'public/b', 'contentType', 'text/plain', 'expires', pg_temp.clock() + interval '1 hour'));
+	PERFORM pg_temp.report('artifact', 'completed');
+	PERFORM pg_temp.resolved('active', 'completed', q || '{"$group": "busy"}');
+	PERFORM pg_temp.create('busy', q || '{"$group": "busy", "taskQueueId": "test/mixed2"}');
+	PERFORM pg_temp.create('stay' || n, q || '{"taskQueueId": "test/mixed2"}') FROM generate_series(1, 40) AS n;
+	PERFORM pg_temp.resolved('plain3', 'completed', q);
+	PERFORM tq.rerun_task(pg_temp.id('rerun'));
+END
+$$;
+CREATE FUNCTION pg_temp.left_of_mixed() RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(n, ' ' ORDER BY n COLLATE "C") FROM unnest('{plain1,plain2,plain3,fails,twice,rerun,grouped,named,joined,required,dependent,needed,artifact,active}'::text[]) AS n
+	WHERE EXISTS (SELECT FROM tq_internal.task t WHERE t.task_id = pg_temp.id(n))
+$$;
+DELETE FROM tq_internal.timer WHERE kind = 2;
+SELECT pg_temp.mixed();
+SAVEPOINT mixed;
+SELECT is(tq.purge('test/mixed', older_than => '0'), 11::bigint, '8.4 a batch of tasks of all kinds');
+SELECT is(pg_temp.left_of_mixed(), 'active needed rerun', '8.4 which leaves those that are needed, or run again');
+SELECT is(pg_temp.strays(), '', '8.4 and no rows of the others');
+SELECT is((SELECT count(DISTINCT g) FROM tq_internal.timer, unnest(tasks) AS g JOIN tq_internal.task_group p ON p.id = g WHERE kind = 2 AND p.task_group_id IN (pg_temp.id('mixed'), pg_temp.id('named'))),
+	2::bigint, '8.4 the groups that they leave are to expire');
+ROLLBACK TO mixed;
+CREATE TEMP TABLE deleted (id bigint);
+CREATE FUNCTION pg_temp.note_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO deleted VALUES (old.id); RETURN old; END $$;
+CREATE TRIGGER note AFTER DELETE ON tq_internal.task FOR EACH ROW EXECUTE FUNCTION pg_temp.note_deleted();
+SELECT is(tq.purge('test/mixed', older_than => '0'), 11::bigint, '8.4 the same with a trigger on the table');
+SELECT is((SELECT count(*) FROM deleted), 11::bigint, '8.4 which is fired for each');
+SELECT is(pg_temp.strays(), '', '8.4 and no rows are left either');
+
 SELECT * FROM finish();
 ROLLBACK;
