@@ -257,6 +257,8 @@ static TqStatement foreign_delete = TQ_STATEMENT(
 
 static TqRelation dependency_table = TQ_RELATION("dependency");
 static TqRelation dependency_by_key = TQ_RELATION("dependency_pkey");
+static TqRelation foreign_table = TQ_RELATION("foreign_dependency");
+static TqRelation foreign_by_key = TQ_RELATION("foreign_dependency_pkey");
 static TqRelation unmet_table = TQ_RELATION("dependency_counter");
 static TqRelation unmet_by_stripe = TQ_RELATION("dependency_counter_pkey");
 static TqRelation unscheduled_table = TQ_RELATION("unscheduled");
@@ -798,12 +800,21 @@ tq_unscheduled_delete(const int64 *tasks, int n)
 int64 *
 tq_dependencies_needed(const int64 *required, int n, int *found)
 {
-	int64 *some = tq_scan_those_in(&dependency_table, &dependency_by_key,
-								   required, n, found);
+	bool *marked = palloc0(sizeof(bool) * Max(n, 1));
+	int64 *some = palloc(sizeof(int64) * Max(n, 1));
+	int nsome = 0;
 
-	if (*found == 0)
+	tq_scan_mark(&dependency_table, &dependency_by_key, required, n, marked);
+	tq_scan_mark(&foreign_table, &foreign_by_key, required, n, marked);
+	for (int i = 0; i < n; i++)
+	{
+		if (marked[i])
+			some[nsome++] = required[i];
+	}
+	*found = 0;
+	if (nsome == 0)
 		return some;
-	return tq_spi_run_ids(&needed, TQ_VALUES(tq_array_int64(some, *found)),
+	return tq_spi_run_ids(&needed, TQ_VALUES(tq_array_int64(some, nsome)),
 						  found);
 }
 

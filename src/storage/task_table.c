@@ -119,7 +119,7 @@ typedef struct FewTable
 	TqRelation index; /* begins with the task */
 } FewTable;
 
-/* Those of delete_tasks; a foreign dependency has a row in dependency. */
+/* Those of delete_tasks. */
 static FewTable few_tables[] =
 	{{TQ_RELATION("run_detail"), TQ_RELATION("run_detail_pkey")},
 	 {TQ_RELATION("delayed"), TQ_RELATION("delayed_pkey")},
@@ -130,7 +130,9 @@ static FewTable few_tables[] =
 	 {TQ_RELATION("failure"), TQ_RELATION("failure_pkey")},
 	 {TQ_RELATION("task_key"), TQ_RELATION("task_key_pkey")},
 	 {TQ_RELATION("gate_member"), TQ_RELATION("gate_member_pkey")},
-	 {TQ_RELATION("dependency"), TQ_RELATION("dependency_pkey")}};
+	 {TQ_RELATION("dependency"), TQ_RELATION("dependency_pkey")},
+	 {TQ_RELATION("foreign_dependency"),
+	  TQ_RELATION("foreign_dependency_pkey")}};
 
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 

@@ -233,6 +233,20 @@ SELECT pg_temp.settle();
 SELECT is((SELECT count(*) FROM tq_internal.foreign_dependency f WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = f.required)), 0::bigint, 'the dependencies of what is gone are deleted');
 SELECT is(pg_temp.state('zw') || ' ' || pg_temp.state('zx'), 'unscheduled pending', 'the dependent of a failed task waits for its deadline');
 RESET tq.clock_offset;
+-- also before maintenance has marked the required task
+SELECT pg_temp.create('soon1', '{"retries": 0}'), pg_temp.create('soon2');
+SET ROLE foreigner;
+SELECT pg_temp.own('soonw', 'soon1'), pg_temp.own('soonx', 'soon2');
+RESET ROLE;
+SELECT pg_temp.finish_task('soon1', 'failed'), pg_temp.finish_task('soon2');
+SELECT is((SELECT count(*) FROM tq_internal.dependency e JOIN tq_internal.task t ON t.id = e.required WHERE t.task_id IN (pg_temp.id('soon1'), pg_temp.id('soon2'))),
+	0::bigint, 'a required task that is not marked yet');
+DELETE FROM tq_internal.timer WHERE kind = 9;
+SET tq.clock_offset = '20 seconds';
+SELECT is(tq.purge('test/q-soon1', '{completed,failed}', '1 second'), 1::bigint, 'purge: a failed task, not marked');
+SELECT is(pg_temp.timers(), 1::bigint, 'which leaves a timer');
+SELECT is(tq.purge('test/q-soon2', '{completed,failed}', '1 second'), 0::bigint, 'purge: not what is met, not marked and not settled');
+RESET tq.clock_offset;
 -- and goes with the dependent
 SELECT is(tq.delete_task(pg_temp.id('t1')) IS NOT NULL, true, 'a dependent is deleted');
 SELECT is((SELECT count(*) FROM tq_internal.foreign_dependency f WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = f.dependent)), 0::bigint, 'with its dependencies');
