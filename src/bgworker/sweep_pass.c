@@ -7,9 +7,10 @@
  * A pass reads tasks from the lowest id up to those that are too young, a batch
  * in each transaction.  The maintenance worker begins the next pass after a
  * pause, during which the tasks that stayed are not read again: five minutes,
- * or twenty times as long as the pass took.  Between two batches it pauses as
- * long as the first took, so that a long pass leaves processor and disk to
- * clients.  upkeep() does a whole pass.
+ * or twenty times as long as the pass took.  After a batch it pauses as long as
+ * that took if a client of the server is at work in that moment, so that a long
+ * pass leaves processor and disk to clients; the busier they are, the more often
+ * it pauses.  upkeep() does a whole pass.
  *
  * A batch that fails is taken again and bisected (bisect.c); a task whose
  * deletion fails alone is postponed, and left out by the passes while it is.  A
@@ -17,6 +18,9 @@
  * commit, is left to the next pass, so that it does not hold up what is behind.
  */
 #include "postgres.h"
+
+#include "storage/proc.h"
+#include "utils/wait_event.h"
 
 #include "../operations/operations.h"
 #include "bgworker.h"
@@ -209,6 +213,39 @@ delete_some(bool bisect, TimestampTz now, bool *more)
 	return deleted;
 }
 
+/*
+ * Returns whether a process with this wait event uses the processor or the disk:
+ * it does not wait for its client, for time, for a lock or, as a session does
+ * that waits for work, for what an extension waits for.
+ */
+static bool
+is_at_work(uint32 wait_event)
+{
+	uint32 class = wait_event & 0xFF000000U;
+
+	return class != PG_WAIT_CLIENT && class != PG_WAIT_TIMEOUT &&
+		   class != PG_WAIT_LOCK && class != PG_WAIT_EXTENSION;
+}
+
+/*
+ * Returns whether a client of the server is at work.  Takes no lock: the answer
+ * is out of date soon anyway.
+ */
+static bool
+are_clients_at_work(void)
+{
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		const PGPROC *proc = &ProcGlobal->allProcs[i];
+
+		if (proc->procgloballist == &ProcGlobal->freeProcs &&
+			proc->procLatch.owner_pid != 0 &&
+			is_at_work(*(const volatile uint32 *) &proc->wait_event_info))
+			return true;
+	}
+	return false;
+}
+
 /* Deletes a batch of tasks, and notes whether it was the last of the pass. */
 static int
 take_tasks(bool bisect, TimestampTz now)
@@ -216,7 +253,7 @@ take_tasks(bool bisect, TimestampTz now)
 	bool more = true;
 	int deleted = delete_some(bisect, now, &more);
 	TimestampTz end = tq_clock_now();
-	int64 pause = (end - now) / 1000;
+	int64 pause = are_clients_at_work() ? (end - now) / 1000 : 0;
 
 	pass.spent_us += end - now;
 	pass.is_over = !more;

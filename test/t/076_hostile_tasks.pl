@@ -147,6 +147,38 @@ is(query("SELECT count(DISTINCT o.task_id) FROM tq.postponed_overview o JOIN poi
 query('DELETE FROM poison');
 ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.task_details WHERE task_queue_id = 'p/swept'"), 'sweep: until the cause is gone');
 
+# After a batch the sweep pauses as long as that took, here 200 ms, if a client is
+# at work; not for one that waits.  The shortest of the pauses, in seconds:
+sub shortest_pause
+{
+	my ($work) = @_;
+
+	$node->adjust_conf('postgresql.conf', 'tq.maintenance', 'off');
+	$node->restart;
+	query('TRUNCATE batch');
+	make('paused', 4, "deadline => '1 hour'", '{"retainCompleted": 0}');
+	resolve_all('paused', 4);
+	ok($node->poll_query_until($db, "SELECT min(clock_timestamp() - resolved) > '3 s' FROM tq.task_details WHERE task_queue_id = 'p/paused'"), 'sweep: retention is over');
+	my $client = $node->background_psql($db);
+	$client->query_until(qr/begun/, "SELECT 'begun';\n$work;\n");
+	$node->adjust_conf('postgresql.conf', 'tq.maintenance', 'on');
+	$node->reload;
+	ok($node->poll_query_until($db, 'SELECT count(*) = 4 FROM batch'), 'sweep: four batches');
+	query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%at_work%' AND pid <> pg_backend_pid()");
+	eval { $client->quit };
+	return query('SELECT min(gap) FROM (SELECT extract(epoch FROM began - lag(ended) OVER (ORDER BY began)) AS gap FROM batch) AS b');
+}
+query(q{CREATE UNLOGGED TABLE batch (began timestamptz, ended timestamptz);
+	CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE began timestamptz = clock_timestamp(); BEGIN
+		PERFORM pg_sleep(0.2); INSERT INTO public.batch VALUES (began, clock_timestamp()); RETURN OLD; END $$;
+	CREATE TRIGGER slow BEFORE DELETE ON tq_internal.task FOR EACH ROW EXECUTE FUNCTION slow();});
+$node->append_conf('postgresql.conf', "tq.maintenance = off\ntq.expire_batch = 1");
+cmp_ok(shortest_pause("SELECT count(*) AS at_work FROM generate_series(1, 100000000000)"), '>=', 0.19, 'sweep: it pauses while a client is at work');
+cmp_ok(shortest_pause("SELECT task_id AS at_work FROM tq.claim_work('p/none', 'g', 'w', wait => '60 s')"), '<', 0.19, 'sweep: and not while one waits for work');
+query('DROP TRIGGER slow ON tq_internal.task');
+$node->adjust_conf('postgresql.conf', 'tq.expire_batch', '1000');
+$node->reload;
+
 # What every task meets is not the tasks' fault: nothing is postponed.
 query("CREATE FUNCTION fail_all() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'");
 query('CREATE TRIGGER fail_all BEFORE INSERT ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_all()');
