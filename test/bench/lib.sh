@@ -141,7 +141,6 @@ make_database() {
 			worker text, taken_until timestamptz, resolved timestamptz) WITH (fillfactor = 70);
 		CREATE TABLE bare_row (LIKE bare INCLUDING ALL) WITH (fillfactor = 70);
 		CREATE INDEX bare_free ON bare (id) WHERE taken_until IS NULL' || exit
-	with_wait=$(sql "SELECT count(*) FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname = 'claim_work' AND pronargs = 5")
 }
 
 # Payloads of 200 bytes: one, and parameters of batches of them.

@@ -20,7 +20,6 @@ idle_figures() {
 
 part_wait() {
 	local what round figures variants=(bare tq) i
-	((with_wait > 0)) || { echo 'wait: claim_work has no argument wait' >&2; variants=(bare); }
 	! has_peer graphile || variants+=(graphile)
 	! has_peer pgboss || variants+=(pgboss)
 	wanted default
@@ -40,7 +39,6 @@ part_wait() {
 
 part_waiters() {
 	local what woken most cpu variants=(bare tq) seconds
-	((with_wait > 0)) || variants=(bare)
 	seconds=$(scaled 30 5)
 	row waiters.woken processes '256 waiters, a task a second: processes woken for a task, median'
 	row waiters.most processes '256 waiters, a task a second: most woken for one task'
