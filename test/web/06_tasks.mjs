@@ -349,6 +349,19 @@ async function looks() {
 	}
 	is([...sizes].sort().join(), '13px,15px,20px', 'there is one type scale');
 	is([...weights].sort().join(), '400,600', 'and two weights');
+	await page.setViewportSize({ width: 1280, height: 800 });
+	const heads = () => page.evaluate(() => [...document.querySelectorAll('.scroll thead th')].filter(e => e.checkVisibility()).map(e => e.textContent).join());
+	for (const path of ['/queues', '/failures']) {
+		await page.goto(`${web.url}${path}`);
+		is(await page.evaluate(() => [...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)), true, `the table of ${path} fits into 1280 pixels`);
+	}
+	await page.goto(`${web.url}/queues`);
+	unlike(await heads(), /p50/, 'where it is narrow, without medians');
+	await page.goto(`${web.url}/queues?queues.show=task_queue_id&queues.show=wait_p50`);
+	like(await heads(), /^Queue.*,Wait p50$/, 'but with what was chosen');
+	await page.setViewportSize({ width: 1600, height: 800 });
+	await page.goto(`${web.url}/queues`);
+	like(await heads(), /Wait p50,Wait p99,Run p50,Run p99/, 'where it is wide, with all');
 	await page.goto(`${web.url}/tasks?state=failed`);
 	const reached = [];
 	for (let i = 0; i < 200 && reached.at(-1) !== 'next'; i++) {

@@ -203,15 +203,16 @@ static const struct
 
 #define ZOOMS (sizeof(zooms) / sizeof(zooms[0]))
 
+/* Unless it is chosen, a graph fits; a large one, which would be a line, is whole. */
 static size_t
-chosen_zoom(const Page *page)
+chosen_zoom(const Page *page, double tasks)
 {
 	const char *zoom = page_query(page, "zoom");
 
 	for (size_t i = 0; zoom != NULL && i < ZOOMS; i++)
 		if (strcmp(zooms[i].name, zoom) == 0)
 			return i;
-	return 0;
+	return tasks > GRAPH_TASKS;
 }
 
 /* The graph: a part of the page or, if that would take long, loaded for itself. */
@@ -244,7 +245,7 @@ put_graph(Page *page, const char *id, double tasks)
 static void
 show_graph(Page *page, const char *id, double tasks)
 {
-	size_t zoom = chosen_zoom(page);
+	size_t zoom = chosen_zoom(page, tasks);
 	char *picture = url_of("/graph", "id", id, NULL);
 
 	html(page, "<h2 id=drawn>Graph</h2><div class=tabs role=group "

@@ -162,7 +162,7 @@ page_workers(Page *page)
 	const char *values[] = {find};
 
 	page_title(page, "Workers");
-	html_find(page, "find", "Part of the name of a worker or queue");
+	html_find(page, "find", "Part of a worker or queue");
 	region_begin(page, "all");
 	table_show(page, &worker_table, 1, values);
 	region_end(page);

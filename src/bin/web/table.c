@@ -13,6 +13,7 @@
 #include "web.h"
 
 #define TEXT_MAX 120 /* of JSON and text in a cell */
+#define TEXT_CUT 40  /* from which on a narrow cell may cut a text */
 
 const char *
 row_get(const PGresult *result, int row, const char *name)
@@ -215,9 +216,9 @@ put_long(Page *page, const char *text, const char *class)
 		shown--;
 	memcpy(begin, text, shown);
 	begin[shown] = '\0';
-	if (shown < length)
-		html(page, "<span class=\"%s\" title=\"%s\">%s…</span>", class, text,
-			 begin);
+	if (length > TEXT_CUT)
+		html(page, "<span class=\"%s\" title=\"%s\">%s%s</span>", class, text,
+			 begin, shown < length ? "…" : "");
 	else
 		html(page, "<span class=\"%s\">%s</span>", class, text);
 }
@@ -309,6 +310,18 @@ url_with(const Page *page, const char *name, const char *sign,
 	return url.data;
 }
 
+/* The class of the cells of a column; what the reader has chosen is shown in any window. */
+static void
+put_class(Page *page, const View *view, const Column *column)
+{
+	bool minor = column->minor && !view->is_chosen;
+
+	if (is_number(column->kind))
+		html(page, minor ? " class=\"n minor\"" : " class=n");
+	else if (minor)
+		html(page, " class=minor");
+}
+
 /* The head of a column: the first link sorts numbers from the largest on. */
 static void
 put_head(Page *page, const View *view, const Column *column)
@@ -317,9 +330,9 @@ put_head(Page *page, const View *view, const Column *column)
 	bool descends = sorted ? !view->descends : is_number(column->kind);
 	char *url;
 
-	html(page, "<th scope=col%s%s%s",
-		 is_number(column->kind) ? " class=n" : "",
-		 sorted && view->descends ? " aria-sort=descending" : "",
+	html(page, "<th scope=col");
+	put_class(page, view, column);
+	html(page, "%s%s", sorted && view->descends ? " aria-sort=descending" : "",
 		 sorted && !view->descends ? " aria-sort=ascending" : "");
 	if (column->hint != NULL)
 		html(page, " title=\"%s\"", column->hint);
@@ -352,8 +365,9 @@ put_row(Page *page, const View *view, const PGresult *rows, int row)
 	{
 		if (!is_shown(view, page, column))
 			continue;
-		html(page, first ? "<th scope=row%s>" : "<td%s>",
-			 is_number(column->kind) ? " class=n" : "");
+		html(page, first ? "<th scope=row" : "<td");
+		put_class(page, view, column);
+		html(page, ">");
 		put_linked(page, column, rows, row);
 		html(page, first ? "</th>" : "</td>");
 		first = false;

@@ -280,6 +280,7 @@ typedef struct Column
 	const char *link; /* "/queue?name={task_queue_id}" */
 	const char *hint; /* what it is, in words */
 	bool hidden;      /* unless the reader wants it */
+	bool minor;       /* hidden where the window is narrow */
 	const char *unit; /* of a spark line */
 } Column;
 
