@@ -382,7 +382,7 @@ room(void)
 		calls_are_closed())
 		return 0;
 	if (options.batch > 1)
-		return waiting > options.batch / 2 ? 0 : options.batch - waiting;
+		return waiting > options.batch / 2 ? 0 : options.batch;
 	return options.jobs - waiting - jobs_count(JOB_RUNNING);
 }
 
