@@ -51,7 +51,14 @@ refresh(void)
 		known.wanted = tq_bindings_wanted();
 		known.segment = tq_segment_current(&since);
 		if (!tq_spi_is_reading && tq_activation_is_committed())
+		{
+			/* What this session has cached may be older than the number. */
+			tq_shard_reload();
+			known.is_shard = tq_shard_is_set();
+			tq_queue_settings_reload();
+			known.has_settings = tq_queue_settings_exist();
 			tq_facts_store(extension, &known, change);
+		}
 	}
 	known_generation = generation;
 }

@@ -251,9 +251,12 @@ typedef struct TqWatched
 	struct TqWatched *next;
 } TqWatched;
 
+/* Until a session notices a change. */
+#define TQ_FIRST_GENERATION 1
+
 #define TQ_WATCHED(relation)                                                  \
 	{                                                                         \
-		.table = &(relation), .generation = 1                                 \
+		.table = &(relation), .generation = TQ_FIRST_GENERATION               \
 	}
 
 extern const TqXactEnd tq_watched_xact_end;

@@ -9,11 +9,12 @@
  * its commit, in database_request.c.
  *
  * Every session that writes has to know which exchanges are wanted, which
- * segment of the message log is written to, and whether the database is in use
- * (activation.c).  That is in five small tables, and a session that has just
- * begun would load all of them into its relcache for a few bits, which rarely
- * change.  So the first session that reads the tables stores here what they
- * say: the facts.
+ * segment of the message log is written to, whether the database is in use
+ * (activation.c), whether it is a shard, and whether a queue has settings.  That
+ * is in seven small tables, and a session that has just begun would load all of
+ * them into its relcache for a few bits, which rarely change.  So the first
+ * session that reads the tables stores here what they say: the facts.  The last
+ * two facts take a sixth from the instructions of a session's first enqueue().
  *
  * A session records a channel before it listens.  The publisher of the database
  * reads the channels after it has taken the snapshot of the messages that it
@@ -82,6 +83,12 @@
  * has cached the facts itself reads again after C3, that is, after C2.  The
  * transaction that changes a table sees its own change before C1, so that it
  * neither uses nor stores facts.
+ *
+ * A session that sees rows of C1 may find the facts before C2.  So buckets and
+ * settings, which such rows depend on, come from facts only in a session that has
+ * not yet noticed a change of their table (shard_table.c,
+ * queue_settings_table.c).  The fence of a shard is after C2, so that the
+ * transactions after it find the facts of the new set.
  *
  * The number is one for all databases, because changes are rare.  A prepared
  * transaction sends the invalidation at its commit before any code of tq runs,

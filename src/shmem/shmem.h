@@ -129,8 +129,10 @@ extern int64 tq_stats_expired(int slot, TimestampTz now);
 /* What a session needs of its database at first. */
 typedef struct TqFacts
 {
-	int wanted;  /* exchanges of which messages are written, as bits */
-	int segment; /* of the message log that is written to */
+	int wanted;        /* exchanges of which messages are written, as bits */
+	int segment;       /* of the message log that is written to */
+	bool is_shard;     /* it has not all buckets */
+	bool has_settings; /* a queue has some */
 } TqFacts;
 
 extern const TqXactEnd tq_facts_xact_end;

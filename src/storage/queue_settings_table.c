@@ -775,7 +775,9 @@ typedef struct QueueSettingsEntry
 	TqGivenSettings given;
 } QueueSettingsEntry;
 
-static TqWatched watched = TQ_WATCHED(settings_table);
+static TqWatched watched = {.table = &settings_table,
+							.generation = TQ_FIRST_GENERATION,
+							.note_change = tq_facts_change};
 static uint64 loaded = 0; /* the generation that is cached */
 static MemoryContext context = NULL;
 static HTAB *entries = NULL; /* NULL: no queue has settings */
@@ -786,6 +788,7 @@ void
 tq_queue_settings_changed(void)
 {
 	tq_watched_changed(&watched);
+	tq_facts_change_at_commit();
 }
 
 /*
@@ -843,13 +846,15 @@ add_entry(TupleTableSlot *slot)
 
 /*
  * Reads all rows as they are now, whatever the snapshot of the transaction is:
- * later transactions use them too.
+ * later transactions use them too.  A new session reads none if the facts say
+ * that there are none (database.c).
  */
 static void
 queue_settings_load(void)
 {
 	TqTableScan *scan;
 	uint64 current;
+	TqFacts facts;
 
 	tq_watched_read(&watched);
 	if (context == NULL)
@@ -860,6 +865,13 @@ queue_settings_load(void)
 	entries = NULL;
 	any_is_fair = false;
 	loaded = 0;
+	if (watched.generation == TQ_FIRST_GENERATION &&
+		tq_facts_find(tq_locked_table, &facts, &current) &&
+		!facts.has_settings)
+	{
+		loaded = TQ_FIRST_GENERATION;
+		return;
+	}
 	PushActiveSnapshot(GetLatestSnapshot());
 	current = watched.generation;
 	scan = tq_table_scan_open(&settings_table);

@@ -234,6 +234,7 @@ typedef struct TqOwnBuckets
 } TqOwnBuckets;
 
 extern void tq_shard_changed(void);
+extern void tq_shard_reload(void);
 extern bool tq_shard_is_set(void);
 extern const TqOwnBuckets *tq_shard_buckets(void);
 extern bool tq_shard_is_settled(FullTransactionId change);

@@ -93,7 +93,9 @@ shard_parse(MultirangeType *ranges, TqOwnBuckets *own)
 
 /* ---- cache ---- */
 
-static TqWatched watched = TQ_WATCHED(shard_table);
+static TqWatched watched = {.table = &shard_table,
+							.generation = TQ_FIRST_GENERATION,
+							.note_change = tq_facts_change};
 static uint64 loaded = 0;     /* the generation that is cached */
 static bool is_shard = false; /* of the cached row */
 static TqOwnBuckets cached;   /* if it is */
@@ -106,6 +108,14 @@ void
 tq_shard_changed(void)
 {
 	tq_watched_changed(&watched);
+	tq_facts_change_at_commit();
+}
+
+/* Makes this session read the row again. */
+void
+tq_shard_reload(void)
+{
+	watched.generation++;
 }
 
 /*
@@ -130,7 +140,8 @@ shard_take_row(TupleTableSlot *slot)
 
 /*
  * Returns whether this database is a shard, as far as this session knows.  What
- * it decides to write by it, it decides by tq_shard_buckets().
+ * it decides to write by it, it decides by tq_shard_buckets().  A new session
+ * reads no row if the facts say that there is no set (database.c).
  */
 bool
 tq_shard_is_set(void)
@@ -139,6 +150,7 @@ tq_shard_is_set(void)
 	{
 		TqTableScan *scan;
 		uint64 current;
+		TqFacts facts;
 
 		/*
 		 * Read the row as it is now, whatever the snapshot of the transaction is.
@@ -146,6 +158,13 @@ tq_shard_is_set(void)
 		tq_watched_read(&watched);
 		loaded = 0;
 		is_shard = false;
+		if (watched.generation == TQ_FIRST_GENERATION &&
+			tq_facts_find(tq_locked_table, &facts, &current) &&
+			!facts.is_shard)
+		{
+			loaded = TQ_FIRST_GENERATION;
+			break;
+		}
 		PushActiveSnapshot(GetLatestSnapshot());
 		current = watched.generation;
 		scan = tq_table_scan_open(&shard_table);

@@ -1,5 +1,6 @@
-# What new sessions know of bindings, which sessions share in memory: a call
-# writes a message if and only if its exchange is bound when the call begins.
+# What new sessions know of bindings, settings and buckets, which sessions share
+# in memory: a call writes a message if and only if its exchange is bound when
+# the call begins.
 use strict;
 use warnings FATAL => 'all';
 
@@ -79,6 +80,42 @@ $other->query_safe("SELECT tq.enqueue('p/w')");
 $other->query_safe('COMMIT');
 both('yes', 'bound since an old snapshot');
 
+# Settings of queues and buckets: what was committed when the call begins.
+sub begins
+{
+	my ($expected, $title) = @_;
+	my $call = q{SELECT bool_and(tq_internal.bucket(tq.enqueue('p/w')) = 0) FROM generate_series(1, 3)};
+	my $count = 'SELECT count(*) FROM tq_internal.pending';
+
+	for ('a new session', 'the next session', 'a session that stays')
+	{
+		my $before = $node->safe_psql($db, $count);
+		my $is_own = /stays/ ? $old->query_safe($call) : $node->safe_psql($db, $call);
+		my $state = $node->safe_psql($db, $count) > $before ? 'pending' : 'delayed';
+		is("$is_own $state", $expected, "$title: $_");
+	}
+	return;
+}
+
+my $take = 'SELECT tq_internal.set_buckets(int4multirange(int4range(0, 1)))';
+my $delay = q{SELECT tq.set_queue('p/w', '{"policy": {"delay": "1 day"}}')};
+my $neither = q{SELECT tq_internal.set_buckets(NULL), tq.set_queue('p/w', '{"policy": null}')};
+begins('f pending', 'all buckets, no settings');
+$node->safe_psql($db, $take);
+begins('t pending', 'one bucket');
+$node->safe_psql($db, $delay);
+begins('t delayed', 'one bucket, a delay');
+$other->query_safe("BEGIN; $neither");
+begins('t delayed', 'neither, in a transaction in progress');
+is($other->query_safe(q{SELECT max(tq_internal.bucket(tq.enqueue('p/w'))) > 0 FROM generate_series(1, 3)}), 't', 'that transaction has all buckets');
+$other->query_safe('COMMIT');
+begins('f pending', 'neither');
+$other->query_safe("BEGIN; $take; $delay; ROLLBACK");
+begins('f pending', 'both, rolled back');
+$other->query_safe("BEGIN; SAVEPOINT s; $delay; ROLLBACK TO s; $take; COMMIT");
+begins('t pending', 'one bucket, after a delay that was rolled back');
+$node->safe_psql($db, $neither);
+
 # Written by other means than those of tq: a session that has cached what the
 # table says, such as the maintenance worker, notices when the table's entry in
 # the catalog changes.
@@ -115,6 +152,11 @@ $node->safe_psql($db, "COMMIT PREPARED 'bind'");
 both('yes', 'commit prepared');
 $node->safe_psql($db, "BEGIN; $unbind; PREPARE TRANSACTION 'unbind'; ROLLBACK PREPARED 'unbind'");
 both('yes', 'rollback prepared');
+begins('f pending', 'prepared: all buckets, no settings');
+$node->safe_psql($db, "BEGIN; $take; $delay; PREPARE TRANSACTION 'take'");
+begins('f pending', 'prepared: one bucket, a delay');
+$node->safe_psql($db, "COMMIT PREPARED 'take'");
+begins('t delayed', 'commit prepared: one bucket, a delay');
 $old->quit;
 $node->stop;
 
