@@ -146,13 +146,15 @@ CREATE TABLE tq_internal.departed (
 COMMENT ON TABLE tq_internal.departed IS 'tasks that have expired, as the messages about them that are kept need them; src/storage/departed_table.c';
 CREATE INDEX departed_since ON tq_internal.departed (since);
 
+-- Of the tables whose rows come and go with each task a vacuum does not cut off the empty end: it
+-- would lock out all creations and claims meanwhile, for a flush at least (vacuum_truncate).
 CREATE TABLE tq_internal.unscheduled (
 	task bigint PRIMARY KEY,
 	unmet int NOT NULL,				-- unmet dependencies; or rows of tq_internal.dependency_counter that count some
 	stripes smallint NOT NULL,		-- stripes of the counter in tq_internal.dependency_counter; 0: no rows there
 	all_resolved bool NOT NULL,		-- copy of that of the task
 	next_run smallint				-- number of its next run, if it was resolved before; NULL: 0
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 COMMENT ON TABLE tq_internal.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
 
 CREATE TABLE tq_internal.dependency_counter (
@@ -160,7 +162,7 @@ CREATE TABLE tq_internal.dependency_counter (
 	stripe smallint NOT NULL,		-- counts required tasks whose id modulo the number of stripes is this
 	unmet int NOT NULL,
 	PRIMARY KEY (task, stripe)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 COMMENT ON TABLE tq_internal.dependency_counter IS 'striped counter of the unmet dependencies of an unscheduled task that has many, so that transactions that resolve required tasks do not wait for each other';
 
 CREATE TABLE tq_internal.pending (
@@ -173,7 +175,7 @@ CREATE TABLE tq_internal.pending (
 	retries_left smallint NOT NULL,
 	reason_created smallint NOT NULL,
 	has_detail bool NOT NULL DEFAULT false	-- in run_detail
-) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 COMMENT ON TABLE tq_internal.pending IS 'one row per claimable run, deleted when it is claimed';
 CREATE UNIQUE INDEX pending_order ON tq_internal.pending (queue, priority DESC, seq);
 CREATE UNIQUE INDEX pending_moved ON tq_internal.pending (task) WHERE seq <> task;	-- the others are found by pending_order
@@ -205,7 +207,7 @@ CREATE TABLE tq_internal.delayed (
 	reason_created smallint NOT NULL,
 	has_detail bool NOT NULL DEFAULT false,
 	group_id bigint					-- of the task
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 COMMENT ON TABLE tq_internal.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
 CREATE INDEX delayed_due ON tq_internal.delayed (visible_at, task);
 
@@ -331,7 +333,7 @@ CREATE TABLE tq_internal.claim_timer (
 	seq bigint NOT NULL DEFAULT nextval('tq_internal.id_seq'),
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (due, seq)
-) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 COMMENT ON TABLE tq_internal.claim_timer IS 'claim timers, when to check whether claims have expired: first soon after the claim, last at its end; stale rows are harmless';
 
 CREATE TABLE tq_internal.timer (

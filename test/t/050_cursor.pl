@@ -315,5 +315,16 @@ is(violations($node, 'abort'), '', 'the tables are whole');
 $snapshot->query_safe('COMMIT');
 $snapshot->quit;
 
+# ---- vacuum ----
+
+# A vacuum that cut off the empty end of the table would have an exclusive lock for that.
+my $size = "SELECT pg_relation_size('tq_internal.pending')";
+my $before = $node->safe_psql('abort', $size);
+$node->safe_psql('abort', 'VACUUM tq_internal.pending');
+is($node->safe_psql('abort', $size), $before, 'a vacuum of pending locks no claim out');
+is($node->safe_psql('abort', q{SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
+	WHERE 'vacuum_truncate=false' = ANY (reloptions)}), 'claim_timer delayed dependency_counter pending unscheduled',
+	'nor does one of the other tables whose rows come and go with each task');
+
 $node->stop;
 done_testing();

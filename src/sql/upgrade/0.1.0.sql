@@ -56,6 +56,12 @@ ALTER SEQUENCE tq_internal.queue_id_seq CYCLE;
 ALTER SEQUENCE tq_internal.worker_id_seq CYCLE;
 ALTER SEQUENCE tq_internal.policy_id_seq CYCLE;
 
+ALTER TABLE tq_internal.unscheduled SET (vacuum_truncate = false);
+ALTER TABLE tq_internal.dependency_counter SET (vacuum_truncate = false);
+ALTER TABLE tq_internal.pending SET (vacuum_truncate = false);
+ALTER TABLE tq_internal.delayed SET (vacuum_truncate = false);
+ALTER TABLE tq_internal.claim_timer SET (vacuum_truncate = false);
+
 -- Who has made a queue, a limit or a worker before is not known: it counts for none.
 ALTER TABLE tq_internal.queue ADD COLUMN creator text;
 ALTER TABLE tq_internal.queue_settings ADD COLUMN creator text;
