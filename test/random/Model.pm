@@ -227,6 +227,27 @@ sub create
 	return $bad;
 }
 
+# These definitions in the order in which the server numbers their tasks: each after those
+# that it requires, otherwise as they are given; unchanged if they form a cycle.
+sub numbered
+{
+	my (@defs) = @_;
+	my %in = map { $_->{id} => 1 } @defs;
+	my (%blocked, %dependents);
+	for my $d (@defs)
+	{
+		my @required = grep { $in{$_} } @{ $d->{deps} };
+		$blocked{ $d->{id} } = @required;
+		push @{ $dependents{$_} }, $d for @required;
+	}
+	my @order = grep { !$blocked{ $_->{id} } } @defs;
+	for (my $i = 0; $i < @order; $i++)
+	{
+		push @order, grep { !--$blocked{ $_->{id} } } @{ $dependents{ $order[$i]{id} } // [] };
+	}
+	return @order == @defs ? @order : @defs;
+}
+
 # New tasks that may name each other; nothing in it is there already.  Returns an
 # SQLSTATE, or undef and how many were created.
 sub create_many
@@ -238,7 +259,7 @@ sub create_many
 	my %met = map { $_->[1]{id} => 1 } @met;
 	return 'TQ409' if grep { $m->group_conflict($_) } @$new;
 	return 'TQ409' if grep { $met{$_} } map { @{ $_->{deps} } } @$new;
-	my @tasks = map { $m->add_task($_) } @$new;
+	my @tasks = map { $m->add_task($_) } numbered(@$new);
 	if (grep { $m->bad_dependencies($_) } @$new)
 	{
 		$m->remove_task($_->{id}) for @$new;
