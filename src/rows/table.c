@@ -570,23 +570,18 @@ find_trigger(Relation rel, int16 event)
 	return NULL;
 }
 
-/*
- * Refuses a table that has a trigger of a user, because it would not be fired.
- */
+/* Refuses a table that has a trigger of a user, because it would not be fired. */
 static void
-refuse_triggers(Relation rel, int16 event)
+refuse_trigger(Relation rel, const Trigger *trigger)
 {
-	const Trigger *trigger = find_trigger(rel, event);
-
-	if (trigger != NULL)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("table \"tq_internal.%s\" must not have triggers",
-					RelationGetRelationName(rel)),
-			 errdetail("Trigger \"%s\" would not be fired.", trigger->tgname),
-			 errhint(
-				 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+		 errmsg("table \"tq_internal.%s\" must not have triggers",
+				RelationGetRelationName(rel)),
+		 errdetail("Trigger \"%s\" would not be fired.", trigger->tgname),
+		 errhint(
+			 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
 }
 
 /*
@@ -630,9 +625,11 @@ tq_table_insert_rows(TqTable *table)
 {
 	AttrNumber columns = RelationGetDescr(table->rel)->natts;
 	CommandId cid = GetCurrentCommandId(true);
+	const Trigger *trigger = find_trigger(table->rel, TRIGGER_TYPE_INSERT);
 
 	PreventCommandIfReadOnly("INSERT");
-	refuse_triggers(table->rel, TRIGGER_TYPE_INSERT);
+	if (trigger != NULL)
+		refuse_trigger(table->rel, trigger);
 	prepare_entries(table);
 	for (int i = 0; i < table->filled; i++)
 	{
@@ -754,9 +751,11 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 {
 	TM_FailureData failure;
 	TM_Result result;
+	const Trigger *trigger = find_trigger(table->rel, TRIGGER_TYPE_DELETE);
 
 	PreventCommandIfReadOnly("DELETE");
-	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
+	if (trigger != NULL)
+		refuse_trigger(table->rel, trigger);
 	result = TqTableDelete(table->rel, tid, GetCurrentCommandId(true), wait,
 						   &failure);
 
@@ -838,9 +837,11 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	LockTupleMode mode;
 	TqUpdateIndexes indexes;
 	TM_Result result;
+	const Trigger *trigger = find_trigger(table->rel, TRIGGER_TYPE_UPDATE);
 
 	PreventCommandIfReadOnly("UPDATE");
-	refuse_triggers(table->rel, TRIGGER_TYPE_UPDATE);
+	if (trigger != NULL)
+		refuse_trigger(table->rel, trigger);
 	if (table->rel->rd_att->constr != NULL &&
 		table->rel->rd_att->constr->num_check > 0)
 		check_constraints(table, slot);
