@@ -615,7 +615,8 @@ take_parts(Feed *feed, const Part *parts, int n)
 		take_part(feed, &parts[i], i);
 		message_put_part(change, &parts[i]);
 	}
-	if (change->text.length == 0 && !feed->in_trouble)
+	/* the first version is one, lest it is made again and again */
+	if (change->text.length == 0 && !feed->in_trouble && feed->version > 0)
 	{
 		message_leave(change);
 		return;
