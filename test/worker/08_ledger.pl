@@ -81,7 +81,7 @@ is(row("SELECT string_agg(state || ' ' || n, ', ' ORDER BY state) FROM (SELECT s
 my %done = map { $_ => 1 } split /\n/, slurp(file('done'));
 is(scalar(keys %done), $tasks, '... each was done');
 is(slurp(file('twice')), '', '... and none twice at a time');
-is(row("SELECT count(DISTINCT r.worker_id) > 4 FROM tq.run_overview r JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 'h/ledger' AND r.run_id > 0"), 't', '... though many were done again');
+cmp_ok(row("SELECT count(*) FROM tq.run_overview r JOIN tq.task_overview t USING (task_id) WHERE t.task_queue_id = 'h/ledger' AND r.run_id > 0"), '>', 20, '... though many were done again');
 is(end_of($_, 'TERM'), 0, '... its workers end') for values %workers;
 
 done_testing();
