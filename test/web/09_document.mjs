@@ -63,7 +63,7 @@ function table() {
 // What a browser is answered that knows the page as tq.example.org.
 function secure(port, path, { method = 'GET', headers = {}, body } = {}) {
 	return new Promise((resolve, reject) => {
-		const request = https.request({ port, host: '127.0.0.1', path, method, rejectUnauthorized: false, agent: false, headers: { Host: 'tq.example.org', ...headers } }, answer => {
+		const request = https.request({ port, host: '127.0.0.1', path, method, rejectUnauthorized: false, agent: false, signal: AbortSignal.timeout(60_000), headers: { Host: 'tq.example.org', ...headers } }, answer => {
 			let text = '';
 			answer.on('data', part => {
 				text += part;

@@ -81,10 +81,16 @@ asset_pack(Buffer *body)
 	return true;
 }
 
-/* Appends a text as blocks of deflate that are not compressed. */
+/*
+ * Appends a text as blocks of deflate that are not compressed, and an empty one,
+ * as a flush of zlib ends: Go's reader, which Caddy has, keeps back what stands
+ * before the next of these.
+ */
 void
 blocks_store(Buffer *blocks, const char *text, size_t length)
 {
+	static const char end[] = {0, 0, 0, (char) 0xFF, (char) 0xFF};
+
 	while (length > 0)
 	{
 		size_t n = length < 0xFFFF ? length : 0xFFFF;
@@ -96,6 +102,7 @@ blocks_store(Buffer *blocks, const char *text, size_t length)
 		text += n;
 		length -= n;
 	}
+	buffer_add(blocks, end, sizeof(end));
 }
 
 /*
