@@ -376,6 +376,15 @@ def broadcasts_reach_all():
 
 
 @test
+def a_broadcast_that_loses_its_connection():
+    with app.app.connection_for_write() as connection:
+        mailbox = app.app.control.mailbox(connection)
+        mailbox._publish = lambda *given, **options: connection.transport.claims.lost.set()
+        assert mailbox._broadcast("ping", reply=True, timeout=0.5) == []
+        assert not connection.transport.claims.lost.is_set()
+
+
+@test
 def events():
     seen = set()
     with Worker("-c", "1", "-E"), app.app.connection() as connection:

@@ -190,6 +190,11 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         for binding in bindings or []:
             self.claims.report(binding.tag)
 
+    def after_reply_message_received(self, queue: str) -> None:
+        """The queue of the replies ends; that of a connection that was lost has ended with it."""
+        if not self.closed:
+            super().after_reply_message_received(queue)
+
     def _size(self, queue: str) -> int:
         return 0 if queue in self.connection.bindings else self._number(SIZE, queue)
 
