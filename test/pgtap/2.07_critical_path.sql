@@ -36,6 +36,11 @@ SELECT pg_temp.at('0 s'), pg_temp.create('one', '{"$group": "lone"}');
 SELECT pg_temp.at('50 s'), pg_temp.report('one', 'canceled');
 SELECT is(pg_temp.path('lone'), 'one exception 50=50+00+00/-', '2.7 critical_path: a task that was canceled only waited');
 
+-- the slack of days is said in days
+SELECT pg_temp.at('0 s'), pg_temp.create('soon', '{"$group": "days"}'), pg_temp.create('late', '{"$group": "days", "$deadline": "5 days"}');
+SELECT pg_temp.report('soon', 'canceled'), pg_temp.at('3 days'), pg_temp.report('late', 'canceled');
+SELECT alike((SELECT slack::text FROM tq.critical_path(pg_temp.id('days'))), '3 days%', '2.7 critical_path: a slack of days');
+
 -- a rerun of a required task, after the one that it released: not its release
 SELECT pg_temp.at('0 s'), pg_temp.create('r', '{"$group": "rerun"}'), pg_temp.create('s', '{"$group": "rerun", "$deps": ["r"]}');
 SELECT pg_temp.take('r'), pg_temp.at('10 s'), pg_temp.report('r', 'completed'), pg_temp.take('s'), pg_temp.at('20 s'), pg_temp.report('s', 'completed');

@@ -672,14 +672,16 @@ static void
 put_path_task(const ReturnSetInfo *result, const TqGroupPicture *picture,
 			  const TqPathTask *task, TimestampTz end, int place)
 {
-	Interval slack = {.time = end - task->second};
 	Datum values[] = {Int32GetDatum(place),
 					  Int64GetDatum(picture->ids[task->task]),
 					  Int16GetDatum((int16) tq_node_state(
 						  &picture->graph.nodes[task->task])),
-					  TimestampTzGetDatum(end), IntervalPGetDatum(&slack)};
+					  TimestampTzGetDatum(end), (Datum) 0};
 	bool nulls[] = {false, false, false, false, task->second == DT_NOBEGIN};
 
+	if (!nulls[4])
+		values[4] = DirectFunctionCall2(timestamp_mi, values[3],
+										TimestampTzGetDatum(task->second));
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
