@@ -5,10 +5,16 @@ import { errorOf, isLost } from './errors.js'
 
 const FIRST = 100
 const LAST = 10000
-const CANCEL = 5000             // ms that a request to cancel may take
+const CANCEL = 5000             // ms that a request to cancel may take, or the end of a session
 
 /** The connection was lost before it had answered, or is closed. */
 export class Lost extends Error {}
+
+// Ends a client; one whose server does not answer, after a time.
+function end (client) {
+  const late = setTimeout(() => client.connection?.stream?.destroy(), CANCEL)
+  return client.end().catch(() => {}).finally(() => clearTimeout(late))
+}
 
 /** Returns hosts and ports of a list as libpq has it: 'a,b:5433'. */
 function hostsOf (config) {
@@ -27,6 +33,7 @@ export class Connection {
   #opening = null
   #pause = 0
   #host = 0
+  #last = Promise.resolve()     // the statement before
   #stop = new AbortController()
 
   // begin(client) is done with each new connection, before any query.  One that waits has no timeout
@@ -53,7 +60,7 @@ export class Connection {
       client.once('end', () => this.#drop(client, new Lost('the connection is lost')))
       return client
     } catch (error) {
-      client.end().catch(() => {})
+      end(client)
       throw error
     } finally {
       this.#connecting = null
@@ -66,7 +73,7 @@ export class Connection {
       try {
         if (this.#pause) await sleep(this.#pause * (0.5 + Math.random() / 2), null, { signal: this.#stop.signal })
         const client = await this.#connect()
-        if (this.closed) client.end().catch(() => {})
+        if (this.closed) end(client)
         else this.#client = client
         this.patient = true
         return
@@ -87,7 +94,7 @@ export class Connection {
   #drop (client, error) {
     if (this.#client !== client) return
     this.#client = null
-    client.end().catch(() => {})
+    end(client)
     if (!this.closed) this.#fault(error)
   }
 
@@ -101,8 +108,14 @@ export class Connection {
     return this.#client
   }
 
-  /** Returns the rows of a statement, which is repeated until it is answered unless it is once. */
-  async query (text, values, once = false) {
+  /** Returns the rows of a statement, which is repeated until it is answered unless it is once.  A client has one at a time. */
+  query (text, values, once = false) {
+    const rows = this.#last.then(() => this.#query(text, values, once))
+    this.#last = rows.catch(() => {})
+    return rows
+  }
+
+  async #query (text, values, once) {
     for (;;) {
       const client = await this.client()
       try {
@@ -138,6 +151,6 @@ export class Connection {
     this.#client = null
     this.#stop.abort()
     this.#connecting?.connection?.stream?.destroy()
-    return client ? client.end().catch(() => {}) : Promise.resolve()
+    return client ? end(client) : Promise.resolve()
   }
 }

@@ -19,10 +19,7 @@ export class ArtifactError extends TqError {}
 const classes = { TQ400: BadInput, TQ403: Forbidden, TQ404: NotFound, TQ409: Conflict, TQ410: Gone, TQ424: ArtifactError }
 
 /** Returns the error that a client of tq sees for one of the driver. */
-export function errorOf (error) {
-  const Class = classes[error?.code]
-  return Class ? new Class(error) : error
-}
+export const errorOf = (error) => error?.code in classes ? new classes[error.code](error) : error
 
 const LOST = /^(08|25006|25P0[34]|40|53|57P|58)/       // of the server, or of a pooler
 const LOST_CODES = /^(ECONN(RESET|REFUSED|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENETRESET|EADDRNOTAVAIL|ENOTFOUND|EAI_AGAIN|ERR_STREAM_\w+|ERR_SOCKET_\w+|ERR_SSL_\w+)$/
@@ -39,9 +36,7 @@ export function isLost (error) {
 export const isCanceled = (error) => error?.code === '57014' || error?.code === '55P03'
 
 /** Returns a function for the log, which does not throw. */
-export const loggerOf = (log) => (...given) => {
-  try { log(...given) } catch (error) { console.error('tq: the log throws', error) }
-}
+export const loggerOf = (log) => (...given) => { try { log(...given) } catch (error) { console.error('tq: the log throws', error) } }
 
 // ---- what a handler throws ----
 

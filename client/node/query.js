@@ -50,10 +50,7 @@ function decode ({ returns, name, numbers }, rows) {
 }
 
 /** Returns the rows of a statement, by a pool or a client. */
-export async function query (db, text, values) {
-  const { rows } = await db.query(text, values).catch((error) => { throw errorOf(error) })
-  return rows
-}
+export const query = (db, text, values) => db.query(text, values).then(({ rows }) => rows, (error) => { throw errorOf(error) })
 
 function callOf (called, texts) {
   const forms = texts.map(parse)

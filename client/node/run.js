@@ -8,7 +8,7 @@ const STACK = 4000              // characters of a stack that are kept
 export const textOf = (value) => { try { return `${value}` } catch { return Object.prototype.toString.call(value) } }
 
 const numberOf = (value) => {
-  if (value === null || Number.isFinite(Number(value))) return value
+  if (value === null || Number.isFinite(Number(value))) return value && Math.trunc(Number(value))
   throw new TypeError(`progress is in numbers, and not ${textOf(value)}`)
 }
 

@@ -2,9 +2,7 @@
 import { createRequire } from 'node:module'
 
 let api = null                  // by require(): a module that awaits at its top cannot be required itself
-try {
-  api = createRequire(import.meta.url)('@opentelemetry/api')
-} catch {}
+try { api = createRequire(import.meta.url)('@opentelemetry/api') } catch {}
 
 const tracer = () => api.trace.getTracer('tq-postgres')
 

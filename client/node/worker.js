@@ -283,7 +283,6 @@ export class Worker {
 
   #second () {
     clearTimeout(this.#idle)
-    this.#idle = null
     return (this.#side ??= this.#newSide())
   }
 
