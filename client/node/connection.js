@@ -31,8 +31,7 @@ export class Connection {
   #client = null
   #connecting = null            // a client that is to be the next
   #opening = null
-  #pause = 0
-  #host = 0
+  #pause = 0; #host = 0
   #last = Promise.resolve()     // the statement before
   #stop = new AbortController()
 
@@ -95,7 +94,9 @@ export class Connection {
     if (this.#client !== client) return
     this.#client = null
     end(client)
-    if (!this.closed) this.#fault(error)
+    if (this.closed) return
+    this.#fault(error)
+    this.client().catch(() => {})       // at once: notifications are missed meanwhile
   }
 
   /** Returns the client of pg, as soon as there is one. */

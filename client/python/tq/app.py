@@ -6,6 +6,7 @@ enqueue it.  Where several functions share a queue, the name of the task says wh
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -50,13 +51,12 @@ class Task(Generic[P, R]):
         pass_context: bool,
         options: Mapping[str, Any],
     ) -> None:
+        functools.update_wrapper(self, function)
+        self.__name__ = function.__name__
         self.function = function
         self.queue = queue
         self.pass_context = pass_context
         self.options: dict[str, Any] = {"name": function.__name__, **options}
-        self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
-        self.__module__ = function.__module__
         self._signature = inspect.signature(function)
         if pass_context:
             first, *others = self._signature.parameters.values()

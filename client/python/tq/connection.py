@@ -44,8 +44,7 @@ async def happens(event: asyncio.Event, timeout: Optional[float]) -> None:
 
 async def is_pooled(connection: AsyncConnection[Any]) -> bool:
     """Return whether a pooler is between: its client has not the id of the server's process."""
-    cursor = await connection.execute("SELECT pg_backend_pid() AS pid")
-    [row] = await cursor.fetchall()
+    [row] = await (await connection.execute("SELECT pg_backend_pid() AS pid")).fetchall()
     return bool(row["pid"] != connection.info.backend_pid)
 
 
@@ -91,6 +90,7 @@ class Kept:
         self._notified = notified
         self._connection: Optional[AsyncConnection[Any]] = None
         self._opening: Optional[asyncio.Task[None]] = None
+        self._fd = -1  # that is watched
         self._lock = asyncio.Lock()
         self._pause = 0.0
         self._turn = 0
@@ -140,7 +140,8 @@ class Kept:
                 self._opening = asyncio.ensure_future(self._open())
             opening = self._opening
             await asyncio.wait([opening])
-            self._opening = None
+            if self._opening is opening:
+                self._opening = None
             if not opening.cancelled():
                 opening.result()
         return self._connection
@@ -166,6 +167,7 @@ class Kept:
     async def _execute(
         self, connection: AsyncConnection[Any], text: str, values: Sequence[Any]
     ) -> list[dict[str, Any]]:
+        self._unwatch()
         try:
             cursor = await connection.execute(text, values)
             return await cursor.fetchall()
@@ -177,8 +179,15 @@ class Kept:
 
     def _watch(self, connection: AsyncConnection[Any]) -> None:
         if self._notified:
+            self._fd = connection.fileno()
             loop = asyncio.get_running_loop()
-            loop.add_reader(connection.fileno(), self._read, connection, self._notified)
+            loop.add_reader(self._fd, self._read, connection, self._notified)
+
+    def _unwatch(self) -> None:
+        """By its number, which libpq does not know any more when the connection is lost."""
+        if self._fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._fd)
+        self._fd = -1
 
     def _read(self, connection: AsyncConnection[Any], notified: Callable[[str], None]) -> None:
         try:
@@ -186,7 +195,7 @@ class Kept:
             for found in iter(connection.pgconn.notifies, None):
                 notified(found.extra.decode(errors="replace"))
         except psycopg.Error as error:
-            asyncio.get_running_loop().remove_reader(connection.pgconn.socket)
+            self._unwatch()
             asyncio.ensure_future(self._drop(connection, error))
 
     # ---- the end ----
@@ -196,10 +205,11 @@ class Kept:
             self._connection = None
             self._fault(error)
             await self._close(connection)
+            if not self.closed and not self._opening:  # a notification may be missed meanwhile
+                self._opening = asyncio.ensure_future(self._open())
 
     async def _close(self, connection: AsyncConnection[Any]) -> None:
-        if self._notified and connection.pgconn.socket >= 0:
-            asyncio.get_running_loop().remove_reader(connection.pgconn.socket)
+        self._unwatch()
         await connection.close()
 
     async def cancel(self) -> None:

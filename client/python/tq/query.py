@@ -26,14 +26,14 @@ class Pool(Protocol):
     """A pool such as psycopg_pool.ConnectionPool."""
 
     def connection(self) -> AbstractContextManager[Connection[Any]]:
-        ...
+        """Lend a connection for a block."""
 
 
 class AsyncPool(Protocol):
     """A pool such as psycopg_pool.AsyncConnectionPool."""
 
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        ...
+        """Lend a connection for a block."""
 
 
 Database = Union["Connection[Any]", Pool]

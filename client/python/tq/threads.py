@@ -13,13 +13,13 @@ from .query import UNSET, Interval
 
 class Runs(Protocol):
     async def __aenter__(self) -> Any:
-        ...
+        """Begin."""
 
     async def wait(self) -> None:
-        ...
+        """Wait until it has stopped."""
 
     async def stop(self, timeout: Interval = UNSET) -> None:
-        ...
+        """Stop it."""
 
 
 T = TypeVar("T", bound=Runs)

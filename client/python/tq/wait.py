@@ -16,8 +16,7 @@ class Ended(NamedTuple):
 
 
 def steps(calls: Any, task: str, timeout: Interval) -> Steps:
-    row = yield calls.wait_for_task(task, wait=timeout)
-    state = row["result"]
+    state = (yield calls.wait_for_task(task, wait=timeout))["result"]
     return Ended(state, (yield calls.result(task)) if state == "completed" else None)
 
 

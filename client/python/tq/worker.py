@@ -23,7 +23,6 @@ import signal
 import socket
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from time import monotonic
 from typing import Any, Awaitable, Callable, Coroutine, Mapping, Optional, Sequence, TypeVar, Union
@@ -271,9 +270,8 @@ class AsyncWorker:
         run.context.check()
         if not self._threads:
             return await self._cancelable(run, self._handler(run.payload, run.context))
-        work = partial(self._handler, run.payload, run.context)
-        context = contextvars.copy_context()
-        result = await self._loop.run_in_executor(self._threads, context.run, work)
+        work = (contextvars.copy_context().run, self._handler, run.payload, run.context)
+        result = await self._loop.run_in_executor(self._threads, *work)
         return await self._cancelable(run, result) if isawaitable(result) else result
 
     async def _cancelable(self, run: Run, work: Awaitable[Any]) -> Any:
@@ -288,8 +286,7 @@ class AsyncWorker:
         if not (isinstance(error, Outcome) and error.reason == "defer") or run.lost:
             return
         try:
-            delay = interval_of(error.retry_delay)
-            values = [run.task_id, run.run_id, delay, credentials_of(run)]
+            values = [*run.key, interval_of(error.retry_delay), credentials_of(run)]
             await self._second().query(DEFER, values)
             run.lost = "deferred"
         except Exception as fault:
