@@ -16,13 +16,10 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
-static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
-												 &tq_wait_shmem,
-												 &tq_database_shmem,
-												 &tq_activity_shmem,
-												 &tq_counters_shmem,
-												 &tq_limit_shmem,
-												 &tq_fair_shmem};
+static const TqShmemPart *const shmem_parts[] =
+	{&tq_cursor_shmem,   &tq_wait_shmem,     &tq_database_shmem,
+	 &tq_activity_shmem, &tq_counters_shmem, &tq_limit_shmem,
+	 &tq_fair_shmem,     &tq_numbers_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are

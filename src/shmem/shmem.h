@@ -287,6 +287,15 @@ extern void tq_lru_free(TqLruEntry *entry);
 extern TqLruEntry *tq_lru_entry(const TqLruSets *sets, int n);
 extern void tq_lru_free_database(const TqLruSets *sets);
 
+/* ---- numbers.c: numbers of a sequence that sessions share ---- */
+
+extern const TqShmemPart tq_numbers_shmem;
+
+extern bool tq_numbers_take(Oid sequence, int64 *number);
+extern uint64 tq_numbers_prepare(Oid sequence);
+extern bool tq_numbers_begin(Oid sequence, uint64 prepared, int64 first,
+							 int64 n);
+
 /* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
 
 #define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */

@@ -9,7 +9,7 @@
 
 -- Task ids, task group ids and positions in a queue come from one sequence, so
 -- that a run that is claimable at once has the id of its task as its position.
-CREATE SEQUENCE tq_internal.id_seq AS bigint;
+CREATE SEQUENCE tq_internal.id_seq AS bigint INCREMENT BY 64;	-- a block of numbers that sessions share: src/shmem/numbers.c
 COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue';
 
 CREATE TABLE tq_internal.queue (

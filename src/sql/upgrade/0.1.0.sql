@@ -56,6 +56,9 @@ ALTER SEQUENCE tq_internal.queue_id_seq CYCLE;
 ALTER SEQUENCE tq_internal.worker_id_seq CYCLE;
 ALTER SEQUENCE tq_internal.policy_id_seq CYCLE;
 
+-- Sessions share a block of numbers: src/shmem/numbers.c.
+ALTER SEQUENCE tq_internal.id_seq INCREMENT BY 64;
+
 ALTER TABLE tq_internal.unscheduled SET (vacuum_truncate = false);
 ALTER TABLE tq_internal.dependency_counter SET (vacuum_truncate = false);
 ALTER TABLE tq_internal.pending SET (vacuum_truncate = false);
