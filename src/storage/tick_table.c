@@ -106,8 +106,13 @@ static TqStatement shows_segment = TQ_STATEMENT(
 static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 											   InvalidOid);
 
+/*
+ * Publishers draw one after the other, so that no nextval() is needed, which would
+ * write as much WAL again: each setval() makes the sequence log its next value.
+ */
 static TqStatement draw_ids = TQ_STATEMENT(
-	"SELECT setval('tq_internal.message_id_seq', greatest(nextval('tq_internal.message_id_seq'), $2) + $1 - 1)",
+	"SELECT setval('tq_internal.message_id_seq', greatest(last_value + is_called::int, $2) + $1 - 1)"
+	" FROM tq_internal.message_id_seq",
 	INT4OID, INT8OID);
 
 static TqStatement restored_ids = TQ_STATEMENT(
