@@ -69,7 +69,8 @@ collect_externals(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (new_batch_task(&tasks[i].named.task.task_id, batch_tasks) == NULL)
+		if (tasks[i].ndependencies == 0 ||
+			new_batch_task(&tasks[i].named.task.task_id, batch_tasks) == NULL)
 			continue;
 		for (int d = 0; d < tasks[i].ndependencies; d++)
 		{
