@@ -20,6 +20,9 @@
 
 #include "rows.h"
 
+/* Keys that are looked up one by one after one that may be taken. */
+#define FEW 8
+
 /* An insertion of the rows of a table that are not inserted yet. */
 typedef struct Insertion
 {
@@ -108,6 +111,51 @@ insert_again(Insertion *insertion, TupleTableSlot *slot)
 	return true;
 }
 
+/* Returns the keys of the new rows. */
+static TqKeys
+keys_of(const Insertion *insertion)
+{
+	const TqTable *table = insertion->table;
+	TqKeys keys = {.heap = table->rel,
+				   .index = insertion->by_key->index,
+				   .n = table->filled,
+				   .ncolumns = 1,
+				   .values = palloc(sizeof(Datum) * table->filled)};
+
+	for (int i = 0; i < table->filled; i++)
+		keys.values[i] = table->slots[i]->tts_values[insertion->column - 1];
+	return keys;
+}
+
+/*
+ * Sets taken[] for the new rows whose key is not free.  Keys that ascend are
+ * looked up page by page; a page of the index that has one of them already, after
+ * some of them one by one.
+ */
+static void
+find_taken(Insertion *insertion, bool *taken)
+{
+	TqTable *table = insertion->table;
+	TqKeys keys = keys_of(insertion);
+	int next = 0; /* where to try a page again */
+	int i = 0;
+
+	memset(taken, 0, sizeof(bool) * table->filled);
+	while (i < table->filled)
+	{
+		int absent = i < next ? 0 : tq_keys_absent(&keys, i);
+
+		i += absent;
+		if (absent > 0)
+			continue;
+		if (i >= next)
+			next = i + FEW;
+		taken[i] = !key_is_free(insertion, table->slots[i]);
+		i++;
+	}
+	pfree(keys.values);
+}
+
 /*
  * Moves the new rows whose key is free to the front, stores their original
  * positions in place[], and returns their number.
@@ -116,13 +164,15 @@ static int
 put_free_first(Insertion *insertion, int *position)
 {
 	TqTable *table = insertion->table;
+	bool taken[TQ_TABLE_BATCH];
 	int free_rows = 0;
 
+	find_taken(insertion, taken);
 	for (int i = 0; i < table->filled; i++)
 	{
 		TupleTableSlot *slot = table->slots[i];
 
-		if (!key_is_free(insertion, slot))
+		if (taken[i])
 			continue;
 		table->slots[i] = table->slots[free_rows];
 		table->slots[free_rows] = slot;
@@ -153,13 +203,12 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
 	if (table->filled > 0)
 		tq_table_insert_rows(table);
 	for (int i = 0; i < table->filled; i++)
-	{
-		TupleTableSlot *slot = table->slots[i];
-
-		is_new[position[i]] = tq_table_insert_entries(table, slot,
-													  insertion.arbiter) ||
-							  insert_again(&insertion, slot);
-	}
+		is_new[position[i]] = true;
+	for (int i = 0;
+		 (i = tq_table_insert_all_entries(table, i, insertion.arbiter)) <
+		 table->filled;
+		 i++)
+		is_new[position[i]] = insert_again(&insertion, table->slots[i]);
 	table->filled = 0;
 	tq_scan_end(insertion.by_key);
 	UnregisterSnapshot(insertion.before);
@@ -179,36 +228,33 @@ tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
 	if (table->filled == 0)
 		return;
 	tq_table_insert_rows(table);
-	for (int i = 0; i < table->filled; i++)
+	for (int i = 0;
+		 (i = tq_table_insert_all_entries(table, i, unique)) < table->filled;
+		 i++)
 	{
 		TupleTableSlot *slot = table->slots[i];
+		TupleTableSlot *other = table_slot_create(table->rel, NULL);
+		ItemPointerData tid = slot->tts_tid;
 
-		if (!tq_table_insert_entries(table, slot, unique))
+		/*
+		 * Replace a row that was inserted by one with another key, until the
+		 * key is free.
+		 */
+		for (int tries = 0;; tries++)
 		{
-			TupleTableSlot *other = table_slot_create(table->rel, NULL);
-			ItemPointerData tid = slot->tts_tid;
-
-			/*
-			 * Replace a row that was inserted by one with another key, until the
-			 * key is free.
-			 */
-			for (int tries = 0;; tries++)
-			{
-				CHECK_FOR_INTERRUPTS();
-				CommandCounterIncrement();
-				if (tq_table_delete(table, &tid, true) != TM_Ok)
-					elog(ERROR,
-						 "could not delete a row that was just inserted");
-				tq_table_copy_values(other, slot);
-				renumber(other, tries);
-				table_tuple_insert(table->rel, other,
-								   GetCurrentCommandId(true), 0, NULL);
-				if (tq_table_insert_entries(table, other, unique))
-					break;
-				tid = other->tts_tid;
-			}
-			ExecDropSingleTupleTableSlot(other);
+			CHECK_FOR_INTERRUPTS();
+			CommandCounterIncrement();
+			if (tq_table_delete(table, &tid, true) != TM_Ok)
+				elog(ERROR, "could not delete a row that was just inserted");
+			tq_table_copy_values(other, slot);
+			renumber(other, tries);
+			table_tuple_insert(table->rel, other, GetCurrentCommandId(true), 0,
+							   NULL);
+			if (tq_table_insert_entries(table, other, unique))
+				break;
+			tid = other->tts_tid;
 		}
+		ExecDropSingleTupleTableSlot(other);
 	}
 	table->filled = 0;
 	CommandCounterIncrement();

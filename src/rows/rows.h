@@ -77,6 +77,7 @@ extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
 extern void tq_table_insert_rows(TqTable *table);
 extern bool tq_table_insert_entries(TqTable *table, TupleTableSlot *slot,
 									Oid arbiter);
+extern int tq_table_insert_all_entries(TqTable *table, int from, Oid arbiter);
 extern bool tq_table_has_delete_trigger(const TqTable *table);
 extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
@@ -226,6 +227,24 @@ typedef struct TqTableScan
 extern TqTableScan *tq_table_scan_open(TqRelation *which);
 extern bool tq_table_scan_next(TqTableScan *scan);
 extern void tq_table_scan_close(TqTableScan *scan);
+
+/* ---- leaf_batch.c: many keys of a unique index at once ---- */
+
+/* Keys, none of which has a NULL, of rows in the order of inserting them. */
+typedef struct TqKeys
+{
+	Relation heap;
+	Relation index; /* unique, a btree */
+	int n;
+	int ncolumns;
+	Datum *values;                     /* by key, then by column */
+	ItemPointerData *tids;             /* NULL: they are only looked for */
+	struct BTScanInsertData *scan_key; /* NULL: not made yet */
+} TqKeys;
+
+extern int tq_keys_insert(TqKeys *keys, IndexUniqueCheck check,
+						  IndexInfo *info);
+extern int tq_keys_absent(TqKeys *keys, int from);
 
 /* ---- insert_new.c: inserts rows whose key does not exist yet ---- */
 

@@ -309,48 +309,183 @@ compare_late(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Opens an index, unless it is. */
+static Relation
+open_index(TqEntries *entries, int i)
+{
+	if (entries->indexes[i] == NULL)
+		entries->indexes[i] = index_open(entries->shape->oids[i],
+										 RowExclusiveLock);
+	return entries->indexes[i];
+}
+
 /*
- * Inserts the index entries of a row; with an arbiter, that of the primary key
- * when the indexes are closed.  Raises an error if a unique index has the key;
- * only for the arbiter, returns false if that may have it.
+ * Inserts the entry of a row in an index; with an arbiter, that of the primary
+ * key when the indexes are closed.  Raises an error if a unique index has the
+ * key; only for the arbiter, returns false if that may have it.
  */
+static bool
+insert_entry(TqEntries *entries, int i, TupleTableSlot *slot, Oid arbiter)
+{
+	const Shape *shape = entries->shape;
+	IndexInfo *info = shape->infos[i];
+	IndexUniqueCheck check = UNIQUE_CHECK_NO;
+	Datum values[INDEX_MAX_KEYS];
+	bool isnull[INDEX_MAX_KEYS];
+	bool is_free;
+
+	shape->tuple->ecxt_scantuple = slot;
+	/* The row may not belong into a partial index. */
+	if (!info->ii_ReadyForInserts ||
+		(info->ii_Predicate != NIL &&
+		 !ExecQualAndReset(info->ii_PredicateState, shape->tuple)))
+		return true;
+	(void) open_index(entries, i);
+	if (i == shape->primary && OidIsValid(arbiter))
+	{
+		keep_late(entries, slot, info->ii_IndexAttrNumbers[0]);
+		return true;
+	}
+	if (info->ii_Unique)
+		check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
+										  : UNIQUE_CHECK_YES;
+	FormIndexDatum(info, slot, shape->state, values, isnull);
+	is_free = index_insert(entries->indexes[i], values, isnull, &slot->tts_tid,
+						   entries->table, check, false, info) ||
+			  check != UNIQUE_CHECK_PARTIAL;
+	ResetExprContext(shape->tuple);
+	return is_free;
+}
+
+/* Inserts all index entries of a row, in the same way. */
 static bool
 entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 {
-	const Shape *shape = entries->shape;
 	bool is_free = true;
 
-	shape->tuple->ecxt_scantuple = slot;
-	for (int i = 0; i < shape->n; i++)
-	{
-		IndexInfo *info = shape->infos[i];
-		IndexUniqueCheck check = UNIQUE_CHECK_NO;
-		Datum values[INDEX_MAX_KEYS];
-		bool isnull[INDEX_MAX_KEYS];
-
-		/* The row may not belong into a partial index. */
-		if (!info->ii_ReadyForInserts ||
-			(info->ii_Predicate != NIL &&
-			 !ExecQualAndReset(info->ii_PredicateState, shape->tuple)))
-			continue;
-		if (entries->indexes[i] == NULL)
-			entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
-		if (i == shape->primary && OidIsValid(arbiter))
-		{
-			keep_late(entries, slot, info->ii_IndexAttrNumbers[0]);
-			continue;
-		}
-		if (info->ii_Unique)
-			check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
-											  : UNIQUE_CHECK_YES;
-		FormIndexDatum(info, slot, shape->state, values, isnull);
-		if (!index_insert(entries->indexes[i], values, isnull, &slot->tts_tid,
-						  entries->table, check, false, info) &&
-			check == UNIQUE_CHECK_PARTIAL)
-			is_free = false;
-		ResetExprContext(shape->tuple);
-	}
+	for (int i = 0; i < entries->shape->n; i++)
+		is_free = insert_entry(entries, i, slot, arbiter) && is_free;
 	return is_free;
+}
+
+/*
+ * Reads the keys of rows in an index; returns false if there are some that
+ * leaf_batch.c does not insert.
+ */
+static bool
+read_keys(TqEntries *entries, int i, TupleTableSlot **slots, int n,
+		  TqKeys *keys)
+{
+	IndexInfo *info = entries->shape->infos[i];
+	int ncolumns = info->ii_NumIndexKeyAttrs;
+
+	if (!info->ii_Unique || !info->ii_ReadyForInserts ||
+		info->ii_Predicate != NIL || info->ii_Expressions != NIL ||
+		info->ii_NumIndexAttrs != ncolumns || ncolumns > TQ_MAX_KEYS)
+		return false;
+	*keys = (TqKeys){.heap = entries->table, .n = n, .ncolumns = ncolumns};
+	keys->values = palloc(sizeof(Datum) * n * ncolumns);
+	keys->tids = palloc(sizeof(ItemPointerData) * n);
+	for (int row = 0; row < n; row++)
+	{
+		keys->tids[row] = slots[row]->tts_tid;
+		for (int column = 0; column < ncolumns; column++)
+		{
+			bool isnull;
+
+			keys->values[row * ncolumns + column] =
+				slot_getattr(slots[row], info->ii_IndexAttrNumbers[column],
+							 &isnull);
+			if (isnull)
+				return false;
+		}
+	}
+	keys->index = open_index(entries, i);
+	return true;
+}
+
+static int
+insert_keys(TqEntries *entries, int i, TqKeys *keys, IndexUniqueCheck check)
+{
+	int done = tq_keys_insert(keys, check, entries->shape->infos[i]);
+
+	if (keys->scan_key != NULL)
+		pfree(keys->scan_key);
+	pfree(keys->values);
+	pfree(keys->tids);
+	return done;
+}
+
+/*
+ * Inserts the entries of rows in an index.  Returns how many of them have a key
+ * that is free; after the first that has not, no other row has got its entry.
+ */
+static int
+insert_column(TqEntries *entries, int i, TupleTableSlot **slots, int n,
+			  Oid arbiter)
+{
+	bool is_arbiter = entries->shape->oids[i] == arbiter;
+	bool is_late = i == entries->shape->primary && OidIsValid(arbiter);
+	TqKeys keys;
+
+	if (!is_late && read_keys(entries, i, slots, n, &keys))
+		return insert_keys(entries, i, &keys,
+						   is_arbiter ? UNIQUE_CHECK_PARTIAL
+									  : UNIQUE_CHECK_YES);
+	for (int row = 0; row < n; row++)
+	{
+		if (!insert_entry(entries, i, slots[row], arbiter))
+			return row;
+	}
+	return n;
+}
+
+/*
+ * Inserts the index entries of rows, index by index, those of the arbiter first.
+ * Returns how many rows have a key that is free there.  The first that has not
+ * has its entries, too; those after it have none, because this session may wait
+ * for another one before it inserts them.
+ */
+static int
+insert_columns(TqEntries *entries, TupleTableSlot **slots, int n, Oid arbiter)
+{
+	int nfree = n;
+
+	for (int i = 0; OidIsValid(arbiter) && i < entries->shape->n; i++)
+	{
+		if (entries->shape->oids[i] == arbiter)
+			nfree = insert_column(entries, i, slots, n, arbiter);
+	}
+	for (int i = 0; i < entries->shape->n; i++)
+	{
+		if (entries->shape->oids[i] != arbiter)
+			(void) insert_column(entries, i, slots, Min(nfree + 1, n),
+								 arbiter);
+	}
+	return nfree;
+}
+
+/* Inserts the entries of the primary key that were kept. */
+static void
+insert_late(TqEntries *entries)
+{
+	int n = entries->nlate;
+	TqKeys keys = {.heap = entries->table,
+				   .index = entries->indexes[entries->shape->primary],
+				   .n = n,
+				   .ncolumns = 1,
+				   .values = palloc(sizeof(Datum) * n),
+				   .tids = palloc(sizeof(ItemPointerData) * n)};
+
+	qsort(entries->late, n, sizeof(Late), compare_late);
+	for (int i = 0; i < n; i++)
+	{
+		keys.values[i] = Int64GetDatum(entries->late[i].key);
+		keys.tids[i] = entries->late[i].tid;
+	}
+	(void) insert_keys(entries, entries->shape->primary, &keys,
+					   UNIQUE_CHECK_YES);
+	pfree(entries->late);
 }
 
 /*
@@ -361,22 +496,7 @@ static void
 entries_close(TqEntries *entries)
 {
 	if (entries->nlate > 0)
-	{
-		int primary = entries->shape->primary;
-
-		qsort(entries->late, entries->nlate, sizeof(Late), compare_late);
-		for (int i = 0; i < entries->nlate; i++)
-		{
-			Datum key = Int64GetDatum(entries->late[i].key);
-			bool isnull = false;
-
-			(void) index_insert(entries->indexes[primary], &key, &isnull,
-								&entries->late[i].tid, entries->table,
-								UNIQUE_CHECK_YES, false,
-								entries->shape->infos[primary]);
-		}
-		pfree(entries->late);
-	}
+		insert_late(entries);
 	for (int i = 0; i < entries->shape->n; i++)
 	{
 		if (entries->indexes[i] != NULL)
@@ -693,6 +813,25 @@ tq_table_insert_entries(TqTable *table, TupleTableSlot *slot, Oid arbiter)
 	return !conflict;
 }
 
+/*
+ * Inserts the index entries of the new rows from this one on.  Returns the first
+ * that the arbiter may have already, which has its entries, unlike those after
+ * it; the number of rows if there is none.
+ */
+int
+tq_table_insert_all_entries(TqTable *table, int from, Oid arbiter)
+{
+	int n = table->filled - from;
+
+	if (n > 1 && table->entries != NULL)
+		return from +
+			   insert_columns(table->entries, &table->slots[from], n, arbiter);
+	while (from < table->filled &&
+		   tq_table_insert_entries(table, table->slots[from], arbiter))
+		from++;
+	return from;
+}
+
 /* Inserts the new rows, and makes them visible to later commands. */
 void
 tq_table_flush(TqTable *table)
@@ -700,8 +839,7 @@ tq_table_flush(TqTable *table)
 	if (table->filled == 0)
 		return;
 	tq_table_insert_rows(table);
-	for (int i = 0; i < table->filled; i++)
-		(void) tq_table_insert_entries(table, table->slots[i], InvalidOid);
+	(void) tq_table_insert_all_entries(table, 0, InvalidOid);
 	table->filled = 0;
 	CommandCounterIncrement();
 }

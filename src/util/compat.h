@@ -80,6 +80,25 @@
 #endif
 
 /*
+ * The search for a leaf page of a btree, which takes the table since 16, and no
+ * snapshot since 17.  Of later versions than are known it finds none, and the
+ * caller does without.  Needs access/nbtree.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define TqBtreeSearch(index, heap, key, buffer, access)                       \
+	((void) (heap), (void) (access), *(buffer) = InvalidBuffer, (BTStack) NULL)
+#elif PG_VERSION_NUM >= 170000
+#define TqBtreeSearch(index, heap, key, buffer, access)                       \
+	_bt_search(index, heap, key, buffer, access)
+#elif PG_VERSION_NUM >= 160000
+#define TqBtreeSearch(index, heap, key, buffer, access)                       \
+	_bt_search(index, heap, key, buffer, access, NULL)
+#else
+#define TqBtreeSearch(index, heap, key, buffer, access)                       \
+	_bt_search(index, key, buffer, access, NULL)
+#endif
+
+/*
  * Whether indexes need new entries after an update, and inserting them.  Since
  * 16 there are summarizing indexes, which may need an entry when the others do
  * not.  Since 19 what is to be done is in flags.
