@@ -32,6 +32,8 @@
  *	  the page under its lock, as that of a btree insertion does, which is what
  *	  scans of a standby need.  It may carry hints that a row near the new ones is
  *	  dead; so do images of pages, and standbys ignore them.
+ *	  (wal_consistency_checking of generic records, which is for developers,
+ *	  does not know these hints and may find them different.)
  *
  * The lock is held for some ten microseconds.  No other lock is taken meanwhile.
  */

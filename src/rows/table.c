@@ -369,9 +369,29 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 }
 
 /*
- * Reads the keys of rows in an index; returns false if there are some that
- * leaf_batch.c does not insert.
+ * Returns whether leaf_batch.c can insert entries of an index.  A page takes each
+ * key of fixed length.
  */
+static bool
+takes_batches(const TqEntries *entries, const IndexInfo *info)
+{
+	TupleDesc columns = RelationGetDescr(entries->table);
+	int n = info->ii_NumIndexKeyAttrs;
+
+	if (!info->ii_Unique || !info->ii_ReadyForInserts ||
+		info->ii_Predicate != NIL || info->ii_Expressions != NIL ||
+		info->ii_NumIndexAttrs != n || n > TQ_MAX_KEYS)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (TupleDescAttr(columns, info->ii_IndexAttrNumbers[i] - 1)->attlen <
+			0)
+			return false;
+	}
+	return true;
+}
+
+/* Reads the keys of rows in an index; returns false if one is null. */
 static bool
 read_keys(TqEntries *entries, int i, TupleTableSlot **slots, int n,
 		  TqKeys *keys)
@@ -379,10 +399,6 @@ read_keys(TqEntries *entries, int i, TupleTableSlot **slots, int n,
 	IndexInfo *info = entries->shape->infos[i];
 	int ncolumns = info->ii_NumIndexKeyAttrs;
 
-	if (!info->ii_Unique || !info->ii_ReadyForInserts ||
-		info->ii_Predicate != NIL || info->ii_Expressions != NIL ||
-		info->ii_NumIndexAttrs != ncolumns || ncolumns > TQ_MAX_KEYS)
-		return false;
 	*keys = (TqKeys){.heap = entries->table, .n = n, .ncolumns = ncolumns};
 	keys->values = palloc(sizeof(Datum) * n * ncolumns);
 	keys->tids = palloc(sizeof(ItemPointerData) * n);
@@ -428,7 +444,8 @@ insert_column(TqEntries *entries, int i, TupleTableSlot **slots, int n,
 	bool is_late = i == entries->shape->primary && OidIsValid(arbiter);
 	TqKeys keys;
 
-	if (!is_late && read_keys(entries, i, slots, n, &keys))
+	if (!is_late && takes_batches(entries, entries->shape->infos[i]) &&
+		read_keys(entries, i, slots, n, &keys))
 		return insert_keys(entries, i, &keys,
 						   is_arbiter ? UNIQUE_CHECK_PARTIAL
 									  : UNIQUE_CHECK_YES);
