@@ -35,9 +35,7 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_sequence.h"
 #include "catalog/pg_trigger.h"
-#include "commands/sequence.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "nodes/pg_list.h"
@@ -49,7 +47,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "../shmem/shmem.h"
 #include "rows.h"
@@ -577,20 +574,6 @@ tq_relation_oid(TqRelation *relation)
 	return oid;
 }
 
-/* Returns how many numbers there are from a value of a sequence to the next. */
-static int64
-sequence_step(Oid sequence)
-{
-	HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
-	int64 step;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for sequence %u", sequence);
-	step = ((Form_pg_sequence) GETSTRUCT(tuple))->seqincrement;
-	ReleaseSysCache(tuple);
-	return step;
-}
-
 /*
  * Returns the next number of the sequence for internal ids and for the order in
  * queues, of a block that the sessions of this database share (numbers.c).
@@ -598,21 +581,10 @@ sequence_step(Oid sequence)
 int64
 tq_id_next(void)
 {
-	static TqRelation relation = TQ_RELATION("id_seq");
-	Oid sequence = tq_relation_oid(&relation);
-	int64 number;
+	static TqRelation sequence = TQ_RELATION("id_seq");
 
 	PreventCommandIfReadOnly("nextval()");
-	while (!tq_numbers_take(sequence, &number))
-	{
-		uint64 prepared = tq_numbers_prepare(sequence);
-		int64 first = nextval_internal(sequence, false);
-
-		if (!tq_numbers_begin(sequence, prepared, first,
-							  sequence_step(sequence)))
-			return first;
-	}
-	return number;
+	return tq_numbers_next(tq_relation_oid(&sequence));
 }
 
 /* ---- tables ---- */

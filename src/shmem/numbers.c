@@ -53,6 +53,8 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_sequence.h"
+#include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/syscache.h"
 
@@ -111,8 +113,8 @@ const TqShmemPart tq_numbers_shmem = {.name = "tq numbers",
  * Takes the next number of the block of this sequence.  Returns false if none is
  * left, or this session has taken none yet.
  */
-bool
-tq_numbers_take(Oid sequence, int64 *number)
+static bool
+take_number(Oid sequence, int64 *number)
 {
 	uint64 next;
 
@@ -181,7 +183,7 @@ find_or_make(void)
 }
 
 /*
- * Returns the end of a block of this sequence, by which tq_numbers_begin() sees
+ * Returns the end of a block of this sequence, by which begin_block() sees
  * that another block was begun; 0: there is none.  The caller holds the lock.
  */
 static uint64
@@ -190,11 +192,9 @@ end_of(NumberBlock *block, Oid sequence)
 	return block->sequence == sequence ? pg_atomic_read_u64(&block->end) : 0;
 }
 
-/*
- * Prepares to draw a block, and returns what tq_numbers_begin() is to be given.
- */
-uint64
-tq_numbers_prepare(Oid sequence)
+/* Prepares to draw a block, and returns what begin_block() is to be given. */
+static uint64
+prepare_block(Oid sequence)
 {
 	uint64 end;
 
@@ -217,10 +217,10 @@ tq_numbers_prepare(Oid sequence)
 
 /*
  * Begins a block of n numbers, unless another session has begun one since
- * tq_numbers_prepare().  Returns false if there is no memory for one.
+ * prepare_block().  Returns false if there is no memory for one.
  */
-bool
-tq_numbers_begin(Oid sequence, uint64 prepared, int64 first, int64 n)
+static bool
+begin_block(Oid sequence, uint64 prepared, int64 first, int64 n)
 {
 	if (entry == NULL)
 		return false;
@@ -237,4 +237,38 @@ tq_numbers_begin(Oid sequence, uint64 prepared, int64 first, int64 n)
 	LWLockRelease(blocks->lock);
 	mine = entry;
 	return true;
+}
+
+/* Returns how many numbers there are from a value of a sequence to the next. */
+static int64
+sequence_step(Oid sequence)
+{
+	HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
+	int64 step;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for sequence %u", sequence);
+	step = ((Form_pg_sequence) GETSTRUCT(tuple))->seqincrement;
+	ReleaseSysCache(tuple);
+	return step;
+}
+
+/*
+ * Returns the next number of a sequence, of a block that the sessions of this
+ * database share.
+ */
+int64
+tq_numbers_next(Oid sequence)
+{
+	int64 number;
+
+	while (!take_number(sequence, &number))
+	{
+		uint64 prepared = prepare_block(sequence);
+		int64 first = nextval_internal(sequence, false);
+
+		if (!begin_block(sequence, prepared, first, sequence_step(sequence)))
+			return first;
+	}
+	return number;
 }

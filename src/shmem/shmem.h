@@ -291,10 +291,7 @@ extern void tq_lru_free_database(const TqLruSets *sets);
 
 extern const TqShmemPart tq_numbers_shmem;
 
-extern bool tq_numbers_take(Oid sequence, int64 *number);
-extern uint64 tq_numbers_prepare(Oid sequence);
-extern bool tq_numbers_begin(Oid sequence, uint64 prepared, int64 first,
-							 int64 n);
+extern int64 tq_numbers_next(Oid sequence);
 
 /* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
 
