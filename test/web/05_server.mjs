@@ -66,6 +66,12 @@ async function messages(web, cookie) {
 	is(failed.text.match(/\/message\?id=\d+/g).length, 6, 'an exchange and a pattern choose');
 	like((await reader(cookie).get(web, '/messages?before=6')).text, /message\?id=5(?!.*message\?id=6\b)/s, 'what was before an id is a page');
 	like((await reader(cookie).get(web, '/message?id=1')).text, /task-defined.*&quot;status&quot;/s, 'a message has its payload');
+	sql("SELECT count(tq.enqueue('shop/later', '{}')) FROM generate_series(1, 1100)");
+	await until(async () => Number(sql("SELECT last_id FROM tq.subscription_overview")) >= 2000, 'the log is longer than what is looked through');
+	const last = Number(sql('SELECT last_id FROM tq.subscription_overview'));
+	const pages = [];
+	for (let path = '/messages'; path && pages.length < 2; path = pages.at(-1).match(/href="(\/messages[^"]*before=\d+)"/)?.[1].replaceAll('&amp;', '&')) pages.push((await reader(cookie).get(web, path)).text);
+	is(pages.map(page => page.match(/\/message\?id=(\d+)/)[1]).join(), `${last},${last - 200}`, 'the page has the end of it, and the next one what is before');
 	is((await reader(cookie).get(web, '/message?id=123456')).status, 404, 'one that is not there does not');
 	like((await reader(cookie).get(web, "/messages?before=x'")).text, /invalid input syntax/, 'an id that is none is an error');
 }

@@ -39,17 +39,20 @@ static const Column message_columns[] =
 	  .hidden = true},
 	 {.name = NULL}};
 
-/* The last of the log, or what comes before an id. */
+/* The last of the log, or what comes before an id; greatest() would ignore a NULL. */
+#define LOOKED_THROUGH                                                        \
+	"tq.messages(nullif($1, ''), coalesce(nullif($2, ''), '#'), CASE WHEN"    \
+	" $3::bigint IS NULL THEN -1000 ELSE greatest($3::bigint - 1001, 0) END," \
+	" 1000) AS m WHERE $3 IS NULL OR m.id < $3::bigint"
+
 static const Table message_table = {
 	.id = "messages",
 	.caption = "Messages",
 	.sql = "SELECT m.id, m.published, m.exchange, m.payload #>>"
 		   " '{status,taskId}' AS task_id, m.payload ->> 'runId' AS run,"
 		   " m.payload #>> '{status,taskQueueId}' AS task_queue_id,"
-		   " m.routing_key, array_to_string(m.cc, ' ') AS cc, m.payload FROM"
-		   " tq.messages(nullif($1, ''), coalesce(nullif($2, ''), '#'),"
-		   " coalesce(greatest($3::bigint - 1001, 0), -1000), 1000) AS m"
-		   " WHERE $3 IS NULL OR m.id < $3::bigint",
+		   " m.routing_key, array_to_string(m.cc, ' ') AS cc, m.payload FROM "
+		   LOOKED_THROUGH,
 	.columns = message_columns,
 	.sort = "-id",
 	.limit = 200,
@@ -143,10 +146,7 @@ find_earlier(Page *page, const char *const *values)
 	return database_query(
 		page,
 		"SELECT CASE WHEN count(*) >= 200 THEN (array_agg(m.id ORDER BY m.id"
-		" DESC))[200] ELSE greatest(min(m.id), 1) END AS first FROM"
-		" tq.messages(nullif($1, ''), coalesce(nullif($2, ''), '#'),"
-		" coalesce(greatest($3::bigint - 1001, 0), -1000), 1000) AS m"
-		" WHERE $3 IS NULL OR m.id < $3::bigint",
+		" DESC))[200] ELSE greatest(min(m.id), 1) END AS first FROM " LOOKED_THROUGH,
 		3, values);
 }
 
