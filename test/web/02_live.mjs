@@ -27,6 +27,26 @@ function read(web, path, headers) {
 const commits = () => Number(sql("SELECT pg_stat_force_next_flush() IS NULL, xact_commit FROM pg_stat_database WHERE datname = 'shop'").split('|')[1]);
 const memory = web => Number(readFileSync(`/proc/${web.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) / 1024;
 
+// What is ticked stays so, and no other row is, when a row comes before it or goes.
+async function rows(web, page) {
+	const fail = () => sql("SELECT tq.report_failed(task_id, run_id, error_message => 'no') FROM tq.claim_work('shop/dead', 'eu', 'host-1', 1)");
+	const ticked = () => page.evaluate(() => [...document.querySelectorAll('#letters input[name=pick]:checked')].map(box => `${box.value} ${box.closest('tr').textContent.match(/letter \d/)[0]}`).join());
+	const shown = n => page.waitForFunction(n => document.querySelectorAll('#letters tbody tr').length === n, n);
+	sql(`SELECT count(tq.enqueue('shop/dead', '{}', name => 'letter ' || i, policy => '{"deadLetter": true, "retries": 0}')) FROM generate_series(1, 4) AS i`);
+	for (let i = 0; i < 3; i++) fail();
+	await page.goto(`${web.url}/dead-letters`);
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	await page.locator('#letters input[name=pick]').first().check();
+	const before = await ticked();
+	fail();
+	await shown(4);
+	is(await ticked(), before, 'a row that comes before one that is ticked does not take its place');
+	is(await page.evaluate(() => document.activeElement.value), before.slice(0, 22), 'nor the focus');
+	sql(`SELECT tq.discard_dead_letter(task_id) FROM tq.dead_letter_overview WHERE task_id <> '${before.slice(0, 22)}' ORDER BY failed_at DESC LIMIT 1`);
+	await shown(3);
+	is(await ticked(), before, 'nor one after it, when a row goes');
+}
+
 async function inPlace(web) {
 	const page = await open(web, { role: 'op' });
 	await page.goto(`${web.url}/queues`);
@@ -52,6 +72,7 @@ async function inPlace(web) {
 	sql("SELECT tq.pause_queue('shop/new')");
 	await page.waitForSelector('#numbers >> text=is paused');
 	ok(true, 'so is a queue by itself');
+	await rows(web, page);
 	const other = await open(web, { role: 'op' });
 	await other.click('text=Log out');
 	await page.context().close();

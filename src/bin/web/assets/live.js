@@ -61,7 +61,31 @@
 		mergeChildren(old, young);
 	};
 
+	// A row is known by its head, and moved with what was ticked in it.
+	const keyOf = row => {
+		const head = row.querySelector('th');
+		return head?.querySelector('time')?.dateTime ?? head?.querySelector('[title]')?.title ?? head?.textContent;
+	};
+
+	const mergeRows = (old, young) => {
+		const wanted = [...young.rows];
+		const keys = new Set(wanted.map(keyOf));
+		const known = new Map([...old.rows].map(row => [keyOf(row), row]));
+		for (const row of [...old.rows]) if (!keys.has(keyOf(row))) row.remove();
+		wanted.forEach((row, i) => {
+			const same = known.get(keyOf(row));
+			known.delete(keyOf(row));
+			if (old.rows[i] !== (same ?? row)) old.insertBefore(same ?? row, old.rows[i] ?? null);
+			if (same) merge(same, row);
+		});
+		while (old.rows.length > wanted.length) old.lastChild.remove();
+	};
+
 	const mergeChildren = (old, young) => {
+		if (old.localName === 'tbody') {
+			mergeRows(old, young);
+			return;
+		}
 		const wanted = [...young.childNodes];
 		while (old.childNodes.length > wanted.length) old.lastChild.remove();
 		wanted.forEach((node, i) => (i < old.childNodes.length ? merge(old.childNodes[i], node) : old.append(node)));
@@ -82,7 +106,9 @@
 		const template = document.createElement('template');
 		template.innerHTML = end < 0 ? '' : text.slice(end + 1);
 		prepare(template.content);
+		const focused = document.activeElement;
 		mergeChildren(region, template.content);
+		if (focused.isConnected) focused.focus({ preventScroll: true });
 	};
 
 	// ---- the stream ----
