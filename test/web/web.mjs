@@ -19,6 +19,8 @@ export const bin = execFileSync(process.env.PG_CONFIG, ['--bindir'], { encoding:
 const data = join(folder, 'data');
 export const hasCron = existsSync(join(execFileSync(process.env.PG_CONFIG, ['--sharedir'], { encoding: 'utf8' }).trim(), 'extension', 'pg_cron.control'));
 export const program = process.env.TQ_WEB ?? join(bin, 'tq-web');
+// How long what is waited for may take, in ms, on however slow a machine: only a failure waits so long.
+export const patience = 300000;
 let count = 0;
 let failed = 0;
 const children = new Set();
@@ -46,9 +48,9 @@ export function unlike(text, pattern, what) {
 	return ok(!pattern.test(text), what, `${pattern} is in:\n${text}`);
 }
 
-// until(CONDITION, WHAT): waits for it, a minute at most.
+// until(CONDITION, WHAT): waits for it.
 export async function until(condition, what) {
-	const end = Date.now() + 60000;
+	const end = Date.now() + patience;
 	let value;
 	while (!(value = await condition()) && Date.now() < end) await new Promise(resolve => setTimeout(resolve, 50));
 	ok(value, what);
@@ -142,19 +144,23 @@ export async function freePort() {
 	return port;
 }
 
-// startWeb(OPTION..., [CONNINFO]): a tq-web, with its url, its lines, and stop().
+// startWeb(OPTION..., [CONNINFO]): a tq-web, with its url, its lines, and stop().  Another program may
+// take the port before it does: then it takes another.
 export async function startWeb(...options) {
 	const port = await freePort();
+	const given = [...options];
 	const conninfo = options.at(-1)?.startsWith('host=') ? options.pop() : `host=${folder} dbname=shop user=postgres`;
 	const child = spawn(program, ['--listen', `127.0.0.1:${port}`, ...options, conninfo], { env: environment });
 	const web = { url: `http://127.0.0.1:${port}`, port, pid: child.pid, lines: '' };
 	children.add(child);
 	child.stderr.on('data', text => { web.lines += text; });
 
-	web.ended = new Promise(resolve => child.on('exit', (code, signal) => { children.delete(child); if (code !== 0) ok(false, `the program ends with ${code ?? signal}`, web.lines.slice(-4000)); resolve(code ?? signal); }));
+	const isTaken = () => web.lines.includes('cannot listen on');
+	web.ended = new Promise(resolve => child.on('close', (code, signal) => { children.delete(child); if (code !== 0 && !isTaken()) ok(false, `the program ends with ${code ?? signal}`, web.lines.slice(-4000)); resolve(code ?? signal); }));
 	web.stop = () => { child.kill('SIGTERM'); return web.ended; };
 	while (!web.lines.includes('listens on') && child.exitCode === null) await new Promise(resolve => setTimeout(resolve, 20));
-	return web;
+	if (child.exitCode !== null) await web.ended;
+	return isTaken() ? startWeb(...given) : web;
 }
 
 // ask(WEB, PATH, {method, headers, body}): a request without a browser.
@@ -196,6 +202,7 @@ let browser;
 export async function open(web, { role, ...options } = {}) {
 	browser ??= await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
 	const context = await browser.newContext(options);
+	context.setDefaultTimeout(patience);
 	const page = await context.newPage();
 	page.requests = [];
 	page.problems = [];
