@@ -193,7 +193,7 @@ async function blocked(web, cookie) {
 	is((await Promise.race(more)).status, 503, 'of one role not more than some wait');
 	const answers = await Promise.all(waiting);
 	ok(answers.every(answer => answer.status === 200 && /timeout/.test(answer.text)), 'a page that waits ends, and says why');
-	locked.end();
+	await locked.end();
 	await Promise.all(more);
 	await until(async () => (await ask(web, '/queues', { headers: { Cookie: cookie } })).text.includes('shop/mail'), 'then it is what it was');
 }

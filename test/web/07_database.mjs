@@ -112,7 +112,7 @@ async function interrupted(between) {
 	like(text, /It was stopped[^]*Done<\/dt><dd>0</, 'as its page says');
 	unlike(text, /Refused/, 'which has not refused the task');
 	between.change = part => part;
-	locked.end();
+	await locked.end();
 	is(await web.stop(), 0, 'the program ends');
 }
 

@@ -88,10 +88,11 @@ export function sql(text, user = 'postgres', host = folder) {
 		{ encoding: 'utf8', env: { ...environment, PGPASSWORD: user } }).trim();
 }
 
-// session(SQL): a session that stays, with what it has printed, and end().
+// session(SQL): a session that stays, with what it has printed, and end(), which has to be waited for before
+// sql(), lest that waits for a lock of it while nothing else goes on here.
 export function session(text) {
 	const child = spawn(join(bin, 'psql'), ['-XAtq', '-h', folder, '-U', 'postgres', '-d', 'shop'], { env: environment });
-	const state = { text: '', end: () => child.stdin.end() };
+	const state = { text: '', end: () => new Promise(resolve => { child.on('close', resolve); child.stdin.end(); }) };
 	children.add(child);
 	child.stdout.on('data', part => { state.text += part; });
 	child.stdin.write(`${text};\n`);
@@ -181,9 +182,17 @@ export function form(fields) {
 	return { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams(fields).toString() };
 }
 
-export function login(web, role, password = role, more = {}) {
+// A machine may be too slow for the time in which a connection has to be made, above all under valgrind: then
+// it is tried again.
+export async function login(web, role, password = role, more = {}) {
 	const { method, headers, body } = form({ role, password, ...more });
-	return ask(web, '/login', { method, headers: { ...headers, Origin: web.url }, body });
+	for (;;) {
+		const seen = web.lines.length;
+		const answer = await ask(web, '/login', { method, headers: { ...headers, Origin: web.url }, body });
+		if (answer.status === 303) return answer;
+		await new Promise(resolve => setTimeout(resolve, 50));
+		if (!web.lines.slice(seen).includes('timeout expired')) return answer;
+	}
 }
 
 // cookieOf(ANSWER): what a browser would send back.
