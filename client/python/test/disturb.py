@@ -182,6 +182,107 @@ def test_an_error_of_the_driver_is_no_lost_connection():
     asyncio.run(ask())
 
 
+def test_timeouts_of_a_role_end_no_claim_that_waits():
+    options = "-c statement_timeout=200 -c idle_session_timeout=300"
+    source = f"application_name=short options='{options}'"
+    begun = "SELECT max(query_start) FROM pg_stat_activity WHERE application_name = 'short'"
+    with tq.Worker(source, "short/it", lambda payload, ctx: time.sleep(payload) or "done"):
+        until_sql(
+            "EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'short'"
+            " AND wait_event_type = 'Extension')"
+        )
+        began = value(begun)
+        time.sleep(1.5)
+        assert value(begun) == began
+        with connect() as connection:
+            task = tq.enqueue(connection, "short/it", 3)
+            assert tq.wait_for(connection, task, 60) == ("completed", "done")
+
+
+def test_a_report_that_is_canceled_comes_again():
+    canceled = []
+    execute = Kept._execute
+
+    async def odd(self, connection, text, values):
+        if "resolve" in text and len(canceled) < 3:
+            canceled.append(text)
+            text, values = "DO $$ BEGIN RAISE query_canceled; END $$", ()
+        return await execute(self, connection, text, values)
+
+    Kept._execute = odd
+    try:
+        with tq.Worker("", "again/it", lambda payload, ctx: 7), connect() as connection:
+            task = tq.enqueue(connection, "again/it", {}, retry=0)
+            assert tq.wait_for(connection, task, 60) == ("completed", 7)
+    finally:
+        Kept._execute = execute
+    assert len(canceled) == 3
+
+
+def test_stop_ends_a_worker_that_runs_in_the_main_thread():
+    ended = threading.Event()
+    worker = tq.Worker("", "run/it", print)
+
+    def end():
+        until_sql("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Extension')")
+        worker.stop()
+        ended.set()
+
+    threading.Thread(target=end, daemon=True).start()
+    late = threading.Timer(120, os.kill, [os.getpid(), signal.SIGTERM])
+    late.start()
+    worker.run()
+    late.cancel()
+    assert ended.wait(30), "stop() returns"
+
+
+def test_the_program_of_an_app_ends_as_a_program_does():
+    (folder / "prog.py").write_text(
+        "import atexit, time, tq\n"
+        "app = tq.App()\n"
+        "atexit.register(print, 'bye')\n"
+        "@app.task('prog/it')\n"
+        "def work(seconds):\n"
+        "    print('begin', flush=True)\n"
+        "    time.sleep(seconds)\n"
+        "    return 'done'\n"
+    )
+
+    def begin(seconds, expected, *options):
+        with connect() as connection:
+            task = tq.enqueue(connection, "prog/it", {"seconds": seconds}, retries=0)
+            command = [sys.executable, "-m", "tq", "worker", "prog:app", *options]
+            process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+            children.append(process)
+            assert process.stdout.readline() == "begin\n"
+            if not seconds:
+                assert tq.wait_for(connection, task, 60) == ("completed", "done")
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=120)[0] == expected
+            assert process.returncode == 0
+
+    begin(0, "bye\n")
+    begin(600, "", "--stop-timeout", "0")  # a thread that goes on does not keep it
+
+
+def test_what_is_wrong_is_said_at_once():
+    app = tq.App()
+    for queues in (None, ["no/queue"], "no/queue"):
+        raises(ValueError, lambda: app.worker(queues))
+    for options in ({"concurrency": 0}, {"batch": -1}, {"grace": "soon"}, {"stop_timeout": ""}):
+        raises(ValueError, lambda: tq.Worker("", "no/queue", print, **options))
+    for db in (None, "host=a", 7):
+        raises(TypeError, lambda: tq.enqueue(db, "no/queue", {}))
+
+
+def raises(kind, work):
+    try:
+        work()
+    except kind:
+        return
+    raise AssertionError(f"no {kind.__name__}")
+
+
 def test_a_cancel_that_comes_too_early_does_not_keep_the_worker():
     async def nothing(self):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import os
 import sys
@@ -18,7 +19,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     worker.add_argument("app", help="module:app")
     worker.add_argument("--queue", action="append", help="of these queues only; may be repeated")
     worker.add_argument("--concurrency", type=int, default=10, help="tasks at a time, 10")
-    worker.add_argument("--stop-timeout", default="30", help="seconds for tasks at the end, 30")
+    worker.add_argument("--stop-timeout", type=float, default=30, help="seconds for tasks at the end, 30")
     worker.add_argument("--verbose", action="store_true", help="log what is of no concern, too")
     given = parser.parse_args(arguments)
     logging.basicConfig(
@@ -26,11 +27,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     sys.path.insert(0, os.getcwd())
-    options = {"concurrency": given.concurrency, "stop_timeout": float(given.stop_timeout)}
-    app_of(given.app).worker(given.queue, **options).run()
-    # A handler that has not ended until now would keep the process.
-    sys.stdout.flush()
-    os._exit(0)
+    options = {"concurrency": given.concurrency, "stop_timeout": given.stop_timeout}
+    running = app_of(given.app).aworker(given.queue, **options)
+    asyncio.run(running.run())
+    if running.busy:  # it would keep the process
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":

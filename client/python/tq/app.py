@@ -132,7 +132,7 @@ class App:
         tasks = self.queues.get(ctx.queue, {})
         if len(tasks) == 1:
             return next(iter(tasks.values()))
-        name = ctx.task["metadata"]["name"]
+        name = ctx.task and ctx.task["metadata"]["name"]
         if name not in tasks:
             raise MalformedPayload(f"there is no task {name} of {ctx.queue}")
         return tasks[name]
@@ -146,7 +146,11 @@ class App:
         return await self._task_of(ctx).work(payload, ctx)
 
     def _given(self, queues: Optional[Queues], options: Mapping[str, Any]) -> Any:
-        names = list(self.queues) if queues is None else queues
+        given = self.queues if queues is None else queues
+        names = [given] if isinstance(given, str) else list(given)
+        for name in names or ["any queue"]:
+            if name not in self.queues and "*" not in name:
+                raise ValueError(f"the app has no task of {name}: has its module been imported?")
         tasks = [task for one in self.queues.values() for task in one.values()]
         coroutines = all(inspect.iscoroutinefunction(task.function) for task in tasks)
         return {

@@ -42,12 +42,6 @@ async def happens(event: asyncio.Event, timeout: Optional[float]) -> None:
         pass
 
 
-async def is_pooled(connection: AsyncConnection[Any]) -> bool:
-    """Return whether a pooler is between: its client has not the id of the server's process."""
-    [row] = await (await connection.execute("SELECT pg_backend_pid() AS pid")).fetchall()
-    return bool(row["pid"] != connection.info.backend_pid)
-
-
 def parameters_of(source: Any) -> dict[str, Any]:
     """Return what to connect with."""
     if source is None or isinstance(source, str):
@@ -55,8 +49,9 @@ def parameters_of(source: Any) -> dict[str, Any]:
     if not hasattr(source, "conninfo"):
         raise TypeError("give a pool, or a text to connect with: these connections are of its own")
     text = source.conninfo() if callable(source.conninfo) else source.conninfo
-    given = source.kwargs or {}
-    return conninfo_to_dict(text, **{k: v for k, v in given.items() if k not in NOT_OF_LIBPQ})
+    return conninfo_to_dict(
+        text, **{k: v for k, v in (source.kwargs or {}).items() if k not in NOT_OF_LIBPQ}
+    )
 
 
 def targets_of(given: dict[str, Any]) -> list[dict[str, Any]]:
@@ -80,7 +75,7 @@ class Kept:
         self,
         source: Source,
         name: str,
-        begin: Optional[Callable[[AsyncConnection[Any]], Awaitable[None]]] = None,
+        begin: Optional[Callable[[AsyncConnection[Any]], Awaitable[Any]]] = None,
         notified: Optional[Callable[[str], None]] = None,
     ) -> None:
         given = parameters_of(source)

@@ -87,6 +87,8 @@ def steps_on(db: Any, steps: Any) -> Steps:
     """Do steps(connection) on a connection, or on one of a pool."""
     if isinstance(db, (Connection, AsyncConnection)):
         return (yield from steps(db))
+    if not hasattr(db, "connection"):
+        raise TypeError(f"a connection of psycopg 3, or a pool of them, is no {type(db).__name__}")
     pooled = db.connection()
     if not hasattr(pooled, "__aenter__"):
         with pooled as connection:

@@ -78,8 +78,8 @@ class Context:
 
     def progress(self, done: int, total: Optional[int] = None, message: str = "") -> None:
         """Show how far the run is; sent at most once a second."""
-        shown = (int(done), None if total is None else int(total))
-        self._run.show((*shown, text_of(message) if message else None))
+        numbers = (int(done), None if total is None else int(total))
+        self._run.show((*numbers, text_of(message) if message else None))
 
     def result(self, value: Json) -> None:
         """Keep a result, for a handler that returns none."""
@@ -112,10 +112,9 @@ class Run:
         self.run_id: int = row["run_id"]
         self.key = (self.task_id, self.run_id)
         self.queue: str = row.get("task_queue_id") or queue
-        self.payload = row["payload"]
-        self.credentials = row["credentials"]
-        self.task = row["task"]
-        self.status = row["status"]
+        self.payload, self.credentials = row["payload"], row["credentials"]
+        self.credentials_json = None if self.credentials is None else json.dumps(self.credentials)
+        self.task, self.status = row["task"], row["status"]
         self.context = Context(self)
         self.canceled = threading.Event()
         self.result: Any = None  # of ctx.result()
@@ -154,9 +153,8 @@ class Run:
     def complete(self, db: AnyDatabase, result: Json) -> Any:
         self.completing = True
         value = self.result if result is UNSET else result
-        credentials = self.credentials and json.dumps(self.credentials)
         kept = None if value is None else json.dumps(value)
-        values = [self.task_id, self.run_id, kept, credentials]
+        values = [self.task_id, self.run_id, kept, self.credentials_json]
         return either(db, lambda connection: _nothing(query(connection, COMPLETE, values)))
 
     # ---- reports ----
@@ -172,8 +170,9 @@ class Run:
         """Return the report of a handler that has returned a value."""
         # What its transaction has committed, this report cannot change; else it says so.
         if self.completing:
-            missing = "the transaction of ctx.complete() was not committed"
-            return self._json("failed", errorMessage=missing)
+            return self._json(
+                "failed", errorMessage="the transaction of ctx.complete() was not committed"
+            )
         return self._json(result=self.result if value is None else value)
 
     def given_back(self) -> str:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 
-from .connection import Kept, Lost, Source, happens, is_pooled
+from .connection import Kept, Lost, Source, happens
 from .query import UNSET, Interval
 from .threads import InThread
 
@@ -63,12 +63,9 @@ class AsyncSubscription:
         poll: Optional[float] = None,
     ) -> None:
         self.name = name
-        self._source = source
+        self._source, self._handler = source, handler
         self._bindings = bindings_of(patterns)
-        self._handler = handler
-        self._transaction = transaction
-        self._max = max
-        self._poll = poll
+        self._transaction, self._max, self._poll = transaction, max, poll
         self._stopping = False
         self._own: Optional[Connection[Any]] = None  # of a handler that blocks
 
@@ -105,7 +102,8 @@ class AsyncSubscription:
         self._news.set()
 
     async def _begin(self, connection: AsyncConnection[Any]) -> None:
-        pooled = await is_pooled(connection)
+        [row] = await (await connection.execute("SELECT pg_backend_pid() AS pid")).fetchall()
+        pooled = row["pid"] != connection.info.backend_pid
         if pooled and self._poll is None:
             raise psycopg.errors.FeatureNotSupported(NO_POOLER)
         connection.add_notify_handler(lambda found: self._news.set())

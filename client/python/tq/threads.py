@@ -6,7 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import Future, wait
 from types import TracebackType
-from typing import Any, Coroutine, Generic, Optional, Protocol, Type, TypeVar
+from typing import Any, Callable, Generic, Optional, Protocol, Type, TypeVar
 
 from .query import UNSET, Interval
 
@@ -33,17 +33,18 @@ class InThread(Generic[T]):
         self._begun: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: Future[None] = Future()
 
-    def _main(self) -> None:
+    def _main(self, begun: Callable[[], None] = lambda: None) -> None:
         try:
-            asyncio.run(self._amain())
+            asyncio.run(self._amain(begun))
         except BaseException as error:
             if not self._begun.done():
                 self._begun.set_exception(error)
             if not self._ended.done():
                 self._ended.set_exception(error)
 
-    async def _amain(self) -> None:
+    async def _amain(self, begun: Callable[[], None]) -> None:
         await self._inner.__aenter__()
+        begun()
         self._begun.set_result(asyncio.get_running_loop())
         await self._inner.wait()
         self._ended.set_result(None)

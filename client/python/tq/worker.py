@@ -30,12 +30,13 @@ from typing import Any, Awaitable, Callable, Coroutine, Mapping, Optional, Seque
 import psycopg
 from psycopg import AsyncConnection
 
-from .connection import Kept, Lost, Source, happens, is_pooled
+from .connection import Kept, Lost, Source, happens
 from .errors import Outcome
 from .query import UNSET, Interval, interval_of, seconds_of
 from .run import Context, Run, text_of
 from .threads import InThread
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 WAIT = "60 s"  # of a claim that finds nothing
 LINGER = 0.005  # s in which what has just begun may end before a claim waits
 AHEAD = 0.05  # s of work that are claimed ahead
@@ -45,6 +46,8 @@ POOLED = 5.0  # s between reclaims where notifications do not come
 IDLE = 10.0  # s that the second connection is kept
 CANCEL = 5.0  # s that a claim which is canceled may take
 LAST_REPORTS = 10.0  # s for reports at the end, if there is no server
+# What ends a statement, which may be repeated.
+AGAIN = (Lost, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 LASTS = "extract(epoch FROM c.taken_until - clock_timestamp())::float8 AS lasts"
 COLUMNS = f"c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status, {LASTS}"
 CLAIM = f"""SELECT 'claimed' AS outcome, {COLUMNS} FROM tq.claim_work(%s::text, %s, %s, %s,
@@ -60,7 +63,12 @@ RECLAIM = f"""SELECT {LASTS} FROM tq.reclaim_task(%s, %s, claim_for => %s::inter
 DEFER = "SELECT FROM tq.defer_task(%s, %s, %s::interval, credentials => %s::jsonb)"
 PROGRESS = """SELECT FROM tq.report_progress(%s, %s, %s::bigint, %s::bigint, %s,
     credentials => %s::jsonb)"""
-CHANNEL = "SELECT quote_ident(tq.worker_channel(%s, %s)) AS channel"
+# The timeouts that a role has are for others; through a pooler nothing is set, and no channel is there.
+BEGIN = """SELECT CASE WHEN own THEN quote_ident(tq.worker_channel(%s, %s)) END AS channel,
+    (SELECT count(set_config(name, '0', false))
+     FROM unnest('{statement_timeout,transaction_timeout,idle_session_timeout}'::text[]) AS name
+     WHERE own AND current_setting(name, true) <> '0')
+FROM (SELECT pg_backend_pid() = %s AS own) AS session"""
 
 Handler = Callable[[Any, Context], Any]
 
@@ -88,18 +96,16 @@ class AsyncWorker:
         stop_timeout: Interval = 30,
         grace: Interval = 5,
     ) -> None:
+        if concurrency < 1 or batch < 0:
+            raise ValueError("concurrency is a number from 1, and batch from 0")
         name = f"{socket.gethostname()}-{os.getpid()}-{next(numbers)}"
         self.id = id or re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)[-128:]
-        self._source = source
+        self._source, self._handler, self._group = source, handler, group
         self._queue = queue if isinstance(queue, str) else list(queue)
-        self._handler = handler
-        self._concurrency = concurrency
-        self._batch = batch
-        self._group = group
+        self._concurrency, self._batch = concurrency, batch
         self._claim_for = interval_of(claim_for)
         self._last = [self._claim_for, definition]
-        self._stop_timeout = stop_timeout
-        self._grace = grace
+        self._stop_timeout, self._grace = seconds_of(stop_timeout), seconds_of(grace)
         self._threads = (
             None if iscoroutinefunction(handler) else ThreadPoolExecutor(concurrency, "tq")
         )
@@ -110,8 +116,8 @@ class AsyncWorker:
         self._mean = math.inf  # s that a run takes
         self._waits = False  # whether the main connection is in a claim that waits, or ended
         self._claimed = False  # whether a claim has succeeded
-        self._pooled = False
-        self._stopping = False
+        #: Whether functions go on that were given back: Python waits for their threads at its end.
+        self.busy = self._pooled = self._stopping = False
         self._side: Optional[Kept] = None
         self._reporting: Optional[asyncio.Task[None]] = None
         self._ticking: Optional[asyncio.Task[None]] = None
@@ -123,7 +129,7 @@ class AsyncWorker:
     async def __aenter__(self) -> AsyncWorker:
         self._loop = asyncio.get_running_loop()
         self._change = asyncio.Event()
-        self._main = Kept(self._source, "tq-worker-main")
+        self._main = Kept(self._source, "tq-worker-main", self._begin)
         self._claiming = self._loop.create_task(self._claim_until_stopped())
         self._done = self._keep(self._end())
         return self
@@ -147,13 +153,16 @@ class AsyncWorker:
     async def run(self) -> None:
         """Work until SIGTERM or SIGINT."""
         async with self:
-            taken = (signal.SIGTERM, signal.SIGINT)
-            for number in taken:
-                self._loop.add_signal_handler(number, self._signaled, taken)
+            self.take_signals()
             await self.wait()
 
-    def _signaled(self, taken: Sequence[int]) -> None:
-        for number in taken:
+    def take_signals(self) -> None:
+        """Stop at SIGTERM or SIGINT; the second one is again what it was."""
+        for number in SIGNALS:
+            self._loop.add_signal_handler(number, self._signaled)
+
+    def _signaled(self) -> None:
+        for number in SIGNALS:
             self._loop.remove_signal_handler(number)
         self._keep(self.stop())
 
@@ -178,7 +187,7 @@ class AsyncWorker:
             try:
                 if await self._turn():
                     pause = 0.0
-            except (Lost, psycopg.errors.QueryCanceled):
+            except AGAIN:
                 pass  # it is made again; a wait was canceled
             except Exception as error:
                 if not self._claimed:
@@ -286,7 +295,7 @@ class AsyncWorker:
         if not (isinstance(error, Outcome) and error.reason == "defer") or run.lost:
             return
         try:
-            values = [*run.key, interval_of(error.retry_delay), credentials_of(run)]
+            values = [*run.key, interval_of(error.retry_delay), run.credentials_json]
             await self._second().query(DEFER, values)
             run.lost = "deferred"
         except Exception as fault:
@@ -324,7 +333,7 @@ class AsyncWorker:
                 rows = await connection.query(BOTH, values, once=True)
             else:
                 rows = await connection.query(RESOLVE, [reports], once=True)
-        except Lost:
+        except AGAIN:
             self._ended[:0] = runs
             raise
         except psycopg.Error:
@@ -361,7 +370,7 @@ class AsyncWorker:
         try:
             while self._due():
                 await self._report(self._second())
-        except Lost as error:
+        except AGAIN as error:
             log.debug("%s", error)
         finally:
             self._reporting = None
@@ -382,7 +391,7 @@ class AsyncWorker:
         progress, run.progress = run.progress, None
         run.shown = monotonic()
         if progress and not run.lost:
-            values = [*run.key, *progress, credentials_of(run)]
+            values = [*run.key, *progress, run.credentials_json]
             try:
                 await self._second().query(PROGRESS, values)
             except (psycopg.Error, Lost) as error:
@@ -396,17 +405,20 @@ class AsyncWorker:
             self._side = Kept(self._source, "tq-worker-side", self._listen, self._notified)
         return self._side
 
+    async def _begin(self, connection: AsyncConnection[Any]) -> Any:
+        values = [self._group, self.id, connection.info.backend_pid]
+        [row] = await (await connection.execute(BEGIN, values)).fetchall()
+        return row["channel"]
+
     async def _listen(self, connection: AsyncConnection[Any]) -> None:
         """Listen, unless a pooler is between."""
-        pooled = await is_pooled(connection)
-        if pooled and not self._pooled:
+        channel = await self._begin(connection)
+        if not channel and not self._pooled:
             log.warning("a pooler is between: a cancel is seen after 5 seconds at most")
-        self._pooled = pooled
-        if not pooled:
-            cursor = await connection.execute(CHANNEL, [self._group, self.id])
-            [row] = await cursor.fetchall()
+        self._pooled = not channel
+        if channel:
             connection.add_notify_handler(lambda found: self._notified(found.payload))
-            await connection.execute(f"LISTEN {row['channel']}")
+            await connection.execute(f"LISTEN {channel}")
         for run in self._all.values():
             run.reclaim_at = 0.0  # what was taken before
 
@@ -452,7 +464,7 @@ class AsyncWorker:
         run.reclaiming = True
         run.asked = monotonic()
         try:
-            values = [*run.key, self._claim_for, credentials_of(run)]
+            values = [*run.key, self._claim_for, run.credentials_json]
             rows = await self._second().query(RECLAIM, values)
             run.lasts(rows[0]["lasts"], monotonic())
         except psycopg.Error as error:
@@ -469,8 +481,8 @@ class AsyncWorker:
     async def stop(self, timeout: Interval = UNSET) -> None:
         """Claim no more; wait for what is running, then abort it, and give it back."""
         if not self._stopped:
-            given = self._stop_timeout if timeout is UNSET else timeout
-            self._stopped = self._loop.create_task(self._stop(seconds_of(given)))
+            given = self._stop_timeout if timeout is UNSET else seconds_of(timeout)
+            self._stopped = self._loop.create_task(self._stop(given))
         await asyncio.shield(self._stopped)
 
     async def _stop(self, timeout: float) -> None:
@@ -484,7 +496,8 @@ class AsyncWorker:
         await self._until_idle(timeout)
         for run in self._running:
             run.lose("worker-shutdown")
-        await self._until_idle(seconds_of(self._grace))
+        await self._until_idle(self._grace)
+        self.busy = bool(self._running)
         for run in self._running:
             run.abandoned = True
             self._give_back(run)
@@ -529,10 +542,6 @@ class AsyncWorker:
             await self._changed(min(end - monotonic(), 0.1))
 
 
-def credentials_of(run: Run) -> Optional[str]:
-    return None if run.credentials is None else json.dumps(run.credentials)
-
-
 class Worker(InThread[AsyncWorker]):
     """A worker for programs without asyncio: its loop has a thread of its own."""
 
@@ -544,4 +553,5 @@ class Worker(InThread[AsyncWorker]):
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT; for the main thread."""
-        asyncio.run(self._inner.run())
+        self._main(self._inner.take_signals)
+        self.wait()
