@@ -194,6 +194,7 @@ tq_has() {
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
 		psycopg2) /usr/bin/python3 -c 'import psycopg2' ;;
 		python-clients) /usr/bin/python3 -c 'import build, mypy, psycopg_pool, setuptools, wheel' ;;
+		celery) /usr/bin/python3 -c 'import celery, kombu, psycopg, psycopg2, pytest, sqlalchemy' ;;
 		asyncpg) /usr/bin/python3 -c 'import asyncpg' ;;
 		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
 		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
@@ -235,6 +236,7 @@ tq_package() {
 		psycopg) echo python3 python3-psycopg ;;
 		psycopg2) echo python3 python3-psycopg2 ;;
 		python-clients) echo mypy python3-build python3-psycopg-pool python3-setuptools python3-venv python3-wheel ;;
+		celery) echo celery python3-psycopg python3-psycopg2 python3-pytest python3-sqlalchemy ;;
 		asyncpg) echo python3 python3-asyncpg ;;
 		jdbc) echo libpostgresql-jdbc-java ;;
 		pgbouncer) echo pgbouncer ;;
@@ -363,7 +365,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients asyncpg jdbc pgbouncer chromium nginx caddy prometheus patroni plproxy debootstrap " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper pgxnclient psycopg2 python-clients celery asyncpg jdbc pgbouncer chromium nginx caddy prometheus patroni plproxy debootstrap " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {

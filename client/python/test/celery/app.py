@@ -41,6 +41,11 @@ def total(numbers):
 
 
 @app.task
+def fail(text):
+    raise ValueError(text)
+
+
+@app.task
 def spawn(n):
     """A chord that is made by a task."""
     return chord([add.si(i, 1) for i in range(n)])(total.s()).id
