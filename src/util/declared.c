@@ -16,7 +16,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_proc.h"
 #include "utils/fmgroids.h"
@@ -27,7 +26,11 @@
 
 #include "util.h"
 
-/* Returns the version of an extension of this database; NULL if it is not there. */
+/*
+ * Returns the version of an extension of this database; NULL if it is not there.
+ * Reads the table, which has few rows, without its index, of which a new session
+ * would have to build a description.
+ */
 char *
 tq_extension_version(const char *extension)
 {
@@ -39,8 +42,7 @@ tq_extension_version(const char *extension)
 
 	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber,
 				F_NAMEEQ, CStringGetDatum(extension));
-	scan = systable_beginscan(table, ExtensionNameIndexId, true, NULL, 1,
-							  &key);
+	scan = systable_beginscan(table, InvalidOid, false, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 	{
