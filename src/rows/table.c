@@ -35,10 +35,13 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_opclass.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/pg_list.h"
+#include "optimizer/optimizer.h"
 #include "storage/procarray.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
@@ -47,6 +50,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "../shmem/shmem.h"
 #include "rows.h"
@@ -72,12 +76,16 @@
  *
  * An index is opened for its first entry, so that a partial one costs a row
  * that does not belong into it only its predicate: a create with its three of
- * them took 4 % more instructions.  What is in the list stays there until then,
- * because the lock on the table is kept: DROP INDEX and REINDEX, CONCURRENTLY
- * too, wait for it before they remove an index, or expect entries in one that is
- * not in the list; and the predicate of an index never changes.  ALTER INDEX,
- * which may move an index and locks nothing else, waits for those that have
- * opened it, or is over when we open it.
+ * them took 4 % more instructions.  Until then a session knows a partial index by
+ * its row in pg_index alone, and builds no description of it in its relcache:
+ * first calls of sessions took 7 % more.  What is in the list stays there until
+ * then, because the lock on the table is kept: DROP INDEX and REINDEX,
+ * CONCURRENTLY too, wait for it before they remove an index, or expect entries in
+ * one that is not in the list or was not ready; and the predicate of an index
+ * never changes.  ALTER INDEX, which may move an index and locks nothing else,
+ * waits for those that have opened it, or is over when we open it.  A change of the
+ * row in pg_index invalidates the relation of the index, and so what is cached
+ * here.
  *
  * Rows that are inserted in the order of another unique index, the arbiter
  * (insert_new.c), have their primary keys in no order.  The entries of those are
@@ -98,7 +106,9 @@ typedef struct Shape
 	int n;
 	int primary; /* primary key, if it is a bigint; -1: none */
 	Oid *oids;
-	IndexInfo **infos;
+	bool *ready;            /* for inserts */
+	ExprState **predicates; /* NULL: the index is not partial */
+	IndexInfo **infos;      /* NULL: partial, and not opened yet */
 	ExprContext *tuple; /* in which predicates and expressions are evaluated */
 	EState *state; /* as FormIndexDatum() wants it: has this context only */
 	struct Shape *next; /* in the list of those to be freed */
@@ -192,6 +202,86 @@ free_invalidated(void)
 const TqXactEnd tq_entries_xact_end = {.has_work = &has_invalidated,
 									   .reset = free_invalidated};
 
+/* Opens an index, and adds it to a shape, unless it is not simple. */
+static void
+add_index(Shape *shape, int i)
+{
+	Relation index = index_open(shape->oids[i], RowExclusiveLock);
+	IndexInfo *info = BuildIndexInfo(index);
+
+	if (index->rd_rel->relam != BTREE_AM_OID ||
+		!index->rd_index->indimmediate || info->ii_ExclusionOps != NULL)
+		shape->is_simple = false;
+	else
+		info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
+													 NULL);
+	if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
+		index->rd_opcintype[0] == INT8OID)
+		shape->primary = i;
+	shape->ready[i] = info->ii_ReadyForInserts;
+	shape->infos[i] = info;
+	index_close(index, NoLock);
+}
+
+/*
+ * Returns whether the index of a row of pg_index is a btree.  The class of most
+ * first columns says so without the row in pg_class.
+ */
+static bool
+is_btree(HeapTuple index)
+{
+	bool isnull;
+	Datum classes = SysCacheGetAttr(INDEXRELID, index, Anum_pg_index_indclass,
+									&isnull);
+	Oid id = ((Form_pg_index) GETSTRUCT(index))->indexrelid;
+	HeapTuple tuple;
+	bool answer;
+
+	if (((oidvector *) DatumGetPointer(classes))->values[0] ==
+		INT8_BTREE_OPS_OID)
+		return true;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(id));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	answer = ((Form_pg_class) GETSTRUCT(tuple))->relam == BTREE_AM_OID;
+	ReleaseSysCache(tuple);
+	return answer;
+}
+
+/*
+ * Adds a partial index to a shape by its row in pg_index, and returns true; or
+ * returns false if the index is not partial.  The predicate is prepared as
+ * RelationGetIndexPredicate() does it.
+ */
+static bool
+add_partial_index(Shape *shape, int i)
+{
+	HeapTuple tuple = SearchSysCache1(INDEXRELID,
+									  ObjectIdGetDatum(shape->oids[i]));
+	Form_pg_index index;
+	Datum predicate;
+	bool is_whole = true;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	index = (Form_pg_index) GETSTRUCT(tuple);
+	predicate = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indpred,
+								&is_whole);
+	if (!is_whole)
+	{
+		Node *node = stringToNode(TextDatumGetCString(predicate));
+		Expr *qual = canonicalize_qual(expression_planner((Expr *) node),
+									   false);
+
+		shape->predicates[i] = ExecInitQual(make_ands_implicit(qual), NULL);
+		shape->ready[i] = index->indisready;
+		if (!is_btree(tuple) || !index->indimmediate || index->indisexclusion)
+			shape->is_simple = false;
+	}
+	ReleaseSysCache(tuple);
+	return !is_whole;
+}
+
 /* Returns what is to be cached of the indexes of a table. */
 static Shape *
 build(Relation table)
@@ -203,37 +293,27 @@ build(Relation table)
 	List *oids = RelationGetIndexList(table);
 	Shape *shape = palloc0(sizeof(Shape));
 	ListCell *cell;
+	int n;
 
 	shape->table = RelationGetRelid(table);
 	shape->context = context;
 	shape->is_simple = true;
 	shape->primary = -1;
-	shape->oids = palloc(sizeof(Oid) * Max(list_length(oids), 1));
-	shape->infos = palloc(sizeof(IndexInfo *) * Max(list_length(oids), 1));
+	n = Max(list_length(oids), 1);
+	shape->oids = palloc(sizeof(Oid) * n);
+	shape->ready = palloc0(sizeof(bool) * n);
+	shape->predicates = palloc0(sizeof(ExprState *) * n);
+	shape->infos = palloc0(sizeof(IndexInfo *) * n);
 	shape->tuple = CreateStandaloneExprContext();
 	shape->state = makeNode(EState);
 	shape->state->es_per_tuple_exprcontext = shape->tuple;
 	foreach(cell, oids)
 	{
-		Relation index = index_open(lfirst_oid(cell), RowExclusiveLock);
-		IndexInfo *info = BuildIndexInfo(index);
+		int i = shape->n++;
 
-		/* Add an index to a shape, whose memory context is the current one. */
-		if (index->rd_rel->relam != BTREE_AM_OID ||
-			!index->rd_index->indimmediate || info->ii_ExclusionOps != NULL)
-			shape->is_simple = false;
-		else
-		{
-			info->ii_PredicateState = ExecInitQual(info->ii_Predicate, NULL);
-			info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
-														 NULL);
-		}
-		if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
-			index->rd_opcintype[0] == INT8OID)
-			shape->primary = shape->n;
-		shape->oids[shape->n] = RelationGetRelid(index);
-		shape->infos[shape->n++] = info;
-		index_close(index, NoLock);
+		shape->oids[i] = lfirst_oid(cell);
+		if (!add_partial_index(shape, i))
+			add_index(shape, i);
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextSetParent(context, CacheMemoryContext);
@@ -306,14 +386,28 @@ compare_late(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Opens an index, unless it is. */
-static Relation
-open_index(TqEntries *entries, int i)
+/*
+ * Opens an index for entries, unless it is open, and returns what is cached of
+ * it, which is completed when a row first belongs into a partial index.
+ */
+static IndexInfo *
+open_for_entry(TqEntries *entries, int i)
 {
+	const Shape *shape = entries->shape;
+
 	if (entries->indexes[i] == NULL)
-		entries->indexes[i] = index_open(entries->shape->oids[i],
-										 RowExclusiveLock);
-	return entries->indexes[i];
+		entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
+	if (shape->infos[i] == NULL)
+	{
+		MemoryContext outer = MemoryContextSwitchTo(shape->context);
+		IndexInfo *info = BuildIndexInfo(entries->indexes[i]);
+
+		info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
+													 NULL);
+		shape->infos[i] = info;
+		MemoryContextSwitchTo(outer);
+	}
+	return shape->infos[i];
 }
 
 /*
@@ -325,7 +419,7 @@ static bool
 insert_entry(TqEntries *entries, int i, TupleTableSlot *slot, Oid arbiter)
 {
 	const Shape *shape = entries->shape;
-	IndexInfo *info = shape->infos[i];
+	IndexInfo *info;
 	IndexUniqueCheck check = UNIQUE_CHECK_NO;
 	Datum values[INDEX_MAX_KEYS];
 	bool isnull[INDEX_MAX_KEYS];
@@ -333,11 +427,11 @@ insert_entry(TqEntries *entries, int i, TupleTableSlot *slot, Oid arbiter)
 
 	shape->tuple->ecxt_scantuple = slot;
 	/* The row may not belong into a partial index. */
-	if (!info->ii_ReadyForInserts ||
-		(info->ii_Predicate != NIL &&
-		 !ExecQualAndReset(info->ii_PredicateState, shape->tuple)))
+	if (!shape->ready[i] ||
+		(shape->predicates[i] != NULL &&
+		 !ExecQualAndReset(shape->predicates[i], shape->tuple)))
 		return true;
-	(void) open_index(entries, i);
+	info = open_for_entry(entries, i);
 	if (i == shape->primary && OidIsValid(arbiter))
 	{
 		keep_late(entries, slot, info->ii_IndexAttrNumbers[0]);
@@ -370,19 +464,21 @@ entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
  * key of fixed length.
  */
 static bool
-takes_batches(const TqEntries *entries, const IndexInfo *info)
+takes_batches(const TqEntries *entries, int i)
 {
 	TupleDesc columns = RelationGetDescr(entries->table);
-	int n = info->ii_NumIndexKeyAttrs;
+	const IndexInfo *info = entries->shape->infos[i];
 
-	if (!info->ii_Unique || !info->ii_ReadyForInserts ||
-		info->ii_Predicate != NIL || info->ii_Expressions != NIL ||
-		info->ii_NumIndexAttrs != n || n > TQ_MAX_KEYS)
+	if (entries->shape->predicates[i] != NULL || !entries->shape->ready[i] ||
+		!info->ii_Unique || info->ii_Expressions != NIL ||
+		info->ii_NumIndexAttrs != info->ii_NumIndexKeyAttrs ||
+		info->ii_NumIndexAttrs > TQ_MAX_KEYS)
 		return false;
-	for (int i = 0; i < n; i++)
+	for (int column = 0; column < info->ii_NumIndexAttrs; column++)
 	{
-		if (TupleDescAttr(columns, info->ii_IndexAttrNumbers[i] - 1)->attlen <
-			0)
+		int number = info->ii_IndexAttrNumbers[column];
+
+		if (TupleDescAttr(columns, number - 1)->attlen < 0)
 			return false;
 	}
 	return true;
@@ -413,7 +509,8 @@ read_keys(TqEntries *entries, int i, TupleTableSlot **slots, int n,
 				return false;
 		}
 	}
-	keys->index = open_index(entries, i);
+	(void) open_for_entry(entries, i);
+	keys->index = entries->indexes[i];
 	return true;
 }
 
@@ -441,7 +538,7 @@ insert_column(TqEntries *entries, int i, TupleTableSlot **slots, int n,
 	bool is_late = i == entries->shape->primary && OidIsValid(arbiter);
 	TqKeys keys;
 
-	if (!is_late && takes_batches(entries, entries->shape->infos[i]) &&
+	if (!is_late && takes_batches(entries, i) &&
 		read_keys(entries, i, slots, n, &keys))
 		return insert_keys(entries, i, &keys,
 						   is_arbiter ? UNIQUE_CHECK_PARTIAL

@@ -116,6 +116,26 @@ $other->query_safe("BEGIN; SAVEPOINT s; $delay; ROLLBACK TO s; $take; COMMIT");
 begins('t pending', 'one bucket, after a delay that was rolled back');
 $node->safe_psql($db, $neither);
 
+# What a new session opens for a call: of the partial indexes, those into which its rows
+# belong.
+sub opens
+{
+	my ($call, $which) = @_;
+	my @lines = split /\n/, $node->safe_psql($db, "BEGIN; SELECT $call IS NOT NULL; SELECT 'opens ' || count(*) || coalesce(': ' ||
+		string_agg(indexrelid::regclass::text, ' ' ORDER BY indexrelid::regclass::text COLLATE \"C\"), '') FROM pg_locks
+		JOIN pg_index ON indexrelid = relation WHERE pid = pg_backend_pid() AND $which; ROLLBACK");
+
+	return $lines[-1];
+}
+
+my $partial = q(indpred IS NOT NULL AND indrelid::regclass::text ~ '^tq_internal');
+is(opens(q{tq.enqueue('p/w')}, $partial), 'opens 0', 'no partial index');
+my $group = $node->safe_psql($db, q{SELECT tq.enqueue('p/w')});
+is(opens("tq.enqueue('p/w', task_group_id => '$group')", $partial), 'opens 1: tq_internal.task_group_idx', 'that of groups');
+is(opens("tq.enqueue('p/w', dependencies => ARRAY['$group'])", $partial), 'opens 2: tq_internal.pending_moved tq_internal.task_dependent', 'that of dependents; another finds what it requires');
+my $member = $node->safe_psql($db, "SELECT tq.enqueue('p/w', task_group_id => '$group')");
+is($node->safe_psql($db, "SET enable_seqscan = off; SELECT task_id FROM tq_internal.task WHERE group_id IS NOT NULL"), $member, 'a new session has made its entry');
+
 # Written by other means than those of tq: a session that has cached what the
 # table says, such as the maintenance worker, notices when the table's entry in
 # the catalog changes.
