@@ -15,6 +15,7 @@
  * them into its relcache for a few bits, which rarely change.  So the first
  * session that reads the tables stores here what they say: the facts.  The last
  * two facts take a sixth from the instructions of a session's first enqueue().
+ * Beside them are the numbers of queues that sessions have read (queue_table.c).
  *
  * A session records a channel before it listens.  The publisher of the database
  * reads the channels after it has taken the snapshot of the messages that it
@@ -90,6 +91,10 @@
  * queue_settings_table.c).  The fence of a shard is after C2, so that the
  * transactions after it find the facts of the new set.
  *
+ * The number of a queue holds until its row is retired (interned.c), which is a
+ * change, too.  A call that finds it between C1 and C2 is as one that has the
+ * number in its own cache and has begun before C3.
+ *
  * The number is one for all databases, because changes are rare.  A prepared
  * transaction sends the invalidation at its commit before any code of tq runs,
  * so that facts are neither stored nor used where there can be one.  Rows that
@@ -113,11 +118,13 @@
 #include "shmem.h"
 
 #define NO_PROCESS PG_UINT32_MAX
-#define ASKED_MAX 32   /* databases kept; more become a rescan */
-#define MINUTES 60     /* in which claims that have expired are counted */
-#define DATABASES 32   /* whose facts are stored */
-#define KEEP_MS 60000  /* facts */
-#define OTHER_MS 30000 /* see tq_clock_is_shared() */
+#define ASKED_MAX 32       /* databases kept; more become a rescan */
+#define MINUTES 60         /* in which claims that have expired are counted */
+#define DATABASES 32       /* whose facts are stored */
+#define KEEP_MS 60000      /* facts */
+#define QUEUES 32          /* of a database, whose numbers are stored */
+#define QUEUE_NAME_SIZE 80 /* bytes, with the terminating zero */
+#define OTHER_MS 30000     /* see tq_clock_is_shared() */
 
 /* Claims that expired in a minute, which is counted from 2000. */
 typedef struct Minute
@@ -156,6 +163,13 @@ typedef struct MaintenanceSlot
 	Minute minutes[MINUTES];              /* by minute modulo MINUTES */
 } MaintenanceSlot;
 
+/* The number of a queue. */
+typedef struct QueueNumber
+{
+	int32 id; /* 0: none is stored */
+	char name[QUEUE_NAME_SIZE];
+} QueueNumber;
+
 /* The facts of a database. */
 typedef struct DatabaseEntry
 {
@@ -164,6 +178,7 @@ typedef struct DatabaseEntry
 	uint64 change;
 	instr_time stored_at;
 	TqFacts facts;
+	QueueNumber queues[QUEUES]; /* by the hash of the name */
 } DatabaseEntry;
 
 /*
@@ -820,6 +835,21 @@ is_recent(const DatabaseEntry *entry)
 }
 
 /*
+ * Returns the entry of this database and extension if it is of that number, and
+ * NULL otherwise.  The caller holds the lock.
+ */
+static DatabaseEntry *
+find_current(Oid extension, uint64 change)
+{
+	DatabaseEntry *entry = database_find_entry();
+
+	return entry != NULL && entry->extension == extension &&
+				   entry->change == change && is_recent(entry)
+			   ? entry
+			   : NULL;
+}
+
+/*
  * Returns whether the facts of this database and extension are known.  If not,
  * the caller takes a new snapshot, reads the tables, and stores the facts with
  * *change.
@@ -828,7 +858,6 @@ bool
 tq_facts_find(Oid extension, TqFacts *facts, uint64 *change)
 {
 	const DatabaseEntry *entry;
-	bool found;
 
 	*change = 0;
 	if (!is_usable())
@@ -836,13 +865,11 @@ tq_facts_find(Oid extension, TqFacts *facts, uint64 *change)
 	*change = pg_atomic_read_u64(&shared->change);
 	pg_memory_barrier();
 	LWLockAcquire(shared->facts_lock, LW_SHARED);
-	entry = database_find_entry();
-	found = entry != NULL && entry->extension == extension &&
-			entry->change == *change && is_recent(entry);
-	if (found)
+	entry = find_current(extension, *change);
+	if (entry != NULL)
 		*facts = entry->facts;
 	LWLockRelease(shared->facts_lock);
-	return found;
+	return entry != NULL;
 }
 
 /* Stores the facts that the caller has read as tq_facts_find() says. */
@@ -865,6 +892,56 @@ tq_facts_store(Oid extension, const TqFacts *facts, uint64 change)
 							 .change = change,
 							 .facts = *facts};
 	INSTR_TIME_SET_CURRENT(entry->stored_at);
+	LWLockRelease(shared->facts_lock);
+}
+
+/* Returns where the number of a queue is stored, if it is. */
+static QueueNumber *
+queue_number(DatabaseEntry *entry, const char *name)
+{
+	return &entry->queues[hash_bytes((const unsigned char *) name,
+									 strlen(name)) %
+						  QUEUES];
+}
+
+/*
+ * Returns the number of a queue if it is stored, and 0 otherwise: then the caller
+ * takes a new snapshot, reads the row, and stores its number with *change.
+ */
+int32
+tq_facts_find_queue(Oid extension, const char *name, uint64 *change)
+{
+	DatabaseEntry *entry;
+	int32 id = 0;
+
+	*change = 0;
+	if (!is_usable())
+		return 0;
+	*change = pg_atomic_read_u64(&shared->change);
+	pg_memory_barrier();
+	LWLockAcquire(shared->facts_lock, LW_SHARED);
+	entry = find_current(extension, *change);
+	if (entry != NULL && strcmp(queue_number(entry, name)->name, name) == 0)
+		id = queue_number(entry, name)->id;
+	LWLockRelease(shared->facts_lock);
+	return id;
+}
+
+/* Stores the number of a queue, read as tq_facts_find_queue() says. */
+void
+tq_facts_store_queue(Oid extension, const char *name, int32 id, uint64 change)
+{
+	DatabaseEntry *entry;
+
+	if (!is_usable() || strlen(name) >= QUEUE_NAME_SIZE)
+		return;
+	LWLockAcquire(shared->facts_lock, LW_EXCLUSIVE);
+	entry = find_current(extension, change);
+	if (entry != NULL)
+	{
+		queue_number(entry, name)->id = id;
+		strlcpy(queue_number(entry, name)->name, name, QUEUE_NAME_SIZE);
+	}
 	LWLockRelease(shared->facts_lock);
 }
 

@@ -139,6 +139,10 @@ extern const TqXactEnd tq_facts_xact_end;
 
 extern bool tq_facts_find(Oid extension, TqFacts *facts, uint64 *change);
 extern void tq_facts_store(Oid extension, const TqFacts *facts, uint64 change);
+extern int32 tq_facts_find_queue(Oid extension, const char *name,
+								 uint64 *change);
+extern void tq_facts_store_queue(Oid extension, const char *name, int32 id,
+								 uint64 change);
 extern void tq_facts_change_at_commit(void);
 extern void tq_facts_change(void);
 

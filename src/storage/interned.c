@@ -13,8 +13,8 @@
  * rows that refer to them.  So a row is deleted in three steps, in different
  * sweeps:
  *
- * 1. It is retired: an invalidation message empties the caches, and a retired
- *	  row is not cached again.  A session that needs it revives it first, in its
+ * 1. It is retired: an invalidation message empties the caches, the numbers that
+ *	  sessions share are outdated (database.c), and a retired row is not cached again.  A session that needs it revives it first, in its
  *	  own transaction; in place of a policy it stores another row.
  * 2. When every snapshot is newer than the transaction that retired it, no call
  *	  is left that has the number from a cache.  It is settled by another
@@ -296,6 +296,8 @@ sweep(const Interned *which, Datum horizon, TimestampTz before)
 		return;
 	tq_name_interning();
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(which->table));
+	if (which->table == &queue_table)
+		tq_facts_change_at_commit();
 }
 
 /*

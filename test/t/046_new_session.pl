@@ -1,6 +1,6 @@
-# What new sessions know of bindings, settings and buckets, which sessions share
-# in memory: a call writes a message if and only if its exchange is bound when
-# the call begins.
+# What new sessions know of bindings, settings, buckets and numbers of queues, which
+# sessions share in memory: a call writes a message if and only if its exchange is
+# bound when the call begins.
 use strict;
 use warnings FATAL => 'all';
 
@@ -117,7 +117,7 @@ begins('t pending', 'one bucket, after a delay that was rolled back');
 $node->safe_psql($db, $neither);
 
 # What a new session opens for a call: of the partial indexes, those into which its rows
-# belong.
+# belong; and the index of queues only for one that no session has read lately.
 sub opens
 {
 	my ($call, $which) = @_;
@@ -135,6 +135,23 @@ is(opens("tq.enqueue('p/w', task_group_id => '$group')", $partial), 'opens 1: tq
 is(opens("tq.enqueue('p/w', dependencies => ARRAY['$group'])", $partial), 'opens 2: tq_internal.pending_moved tq_internal.task_dependent', 'that of dependents; another finds what it requires');
 my $member = $node->safe_psql($db, "SELECT tq.enqueue('p/w', task_group_id => '$group')");
 is($node->safe_psql($db, "SET enable_seqscan = off; SELECT task_id FROM tq_internal.task WHERE group_id IS NOT NULL"), $member, 'a new session has made its entry');
+
+my $by_name = q(indexrelid = 'tq_internal.queue_task_queue_id_key'::regclass);
+my $gone = q{tq.enqueue('p/gone')};
+my $is_retired = q{SELECT retired IS NOT NULL FROM tq_internal.queue WHERE task_queue_id = 'p/gone'};
+my $is_opened = 'opens 1: tq_internal.queue_task_queue_id_key';
+$node->safe_psql($db, q{INSERT INTO tq_internal.queue (task_queue_id) VALUES ('p/gone')});
+is(opens($gone, $by_name), $is_opened, 'a queue that no session has read');
+is(opens($gone, $by_name), 'opens 0', 'a queue that a session has read');
+is(opens(q{tq.enqueue('p/gon')}, $by_name), $is_opened, 'a new queue, which is rolled back');
+is(opens(q{tq.enqueue('p/gon')}, $by_name), $is_opened, 'and is new again');
+$node->safe_psql($db, q{UPDATE tq_internal.activation SET swept = now() - interval '9 days'});
+$node->safe_psql($db, q{SET tq.clock_offset = '-1 minute'; SELECT count(*) FROM tq.upkeep()});
+ok($node->poll_query_until($db, $is_retired), 'the queue is retired');
+is(opens($gone, $by_name), $is_opened, 'a queue that is retired');
+is(opens($gone, $by_name), $is_opened, 'and whose number is not shared again');
+$node->safe_psql($db, "SELECT $gone");
+is($node->safe_psql($db, $is_retired), 'f', 'a session that needs it revives it');
 
 # Written by other means than those of tq: a session that has cached what the
 # table says, such as the maintenance worker, notices when the table's entry in
