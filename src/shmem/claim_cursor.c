@@ -471,7 +471,18 @@ tq_cursor_track_delete(Oid pending, int32 queue, int priority, int64 seq)
 	note->taken = Min(note->taken, Min(seq, LAST_SEQ));
 	note->taken_by = Max(note->taken_by, GetCurrentSubTransactionId());
 	note->taken_count++;
-	note->held_count -= note->held_count > 0;
+}
+
+/* Records that this transaction deletes a row that it has locked. */
+void
+tq_cursor_track_delete_locked(Oid pending, int32 queue, int priority,
+							  int64 seq)
+{
+	ClaimCursorNote *note = get_tracked(pending, queue, priority);
+
+	tq_cursor_track_delete(pending, queue, priority, seq);
+	if (note != NULL)
+		note->held_count -= note->held_count > 0;
 }
 
 /*

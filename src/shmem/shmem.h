@@ -326,6 +326,8 @@ extern void tq_cursor_track_insert(Oid pending, int32 queue, int priority,
 								   int64 seq);
 extern void tq_cursor_track_delete(Oid pending, int32 queue, int priority,
 								   int64 seq);
+extern void tq_cursor_track_delete_locked(Oid pending, int32 queue,
+										  int priority, int64 seq);
 extern void tq_cursor_track_lock(Oid pending, int32 queue, int priority);
 extern void tq_cursor_track_all(void);
 

@@ -55,12 +55,12 @@ track_insert(TqTable *table, int32 queue, int priority, int64 seq)
 }
 
 static void
-track_delete(TqTable *table, TupleTableSlot *slot)
+track_delete_locked(TqTable *table, TupleTableSlot *slot)
 {
-	tq_cursor_track_delete(RelationGetRelid(table->rel),
-						   tq_row_int32(slot, Anum_pending_queue),
-						   tq_row_int16(slot, Anum_pending_priority),
-						   tq_row_int64(slot, Anum_pending_seq));
+	tq_cursor_track_delete_locked(RelationGetRelid(table->rel),
+								  tq_row_int32(slot, Anum_pending_queue),
+								  tq_row_int16(slot, Anum_pending_priority),
+								  tq_row_int64(slot, Anum_pending_seq));
 }
 
 static void
@@ -358,7 +358,7 @@ tq_pending_delete(const int64 *tasks, int n)
 		if (slot == NULL)
 			elog(ERROR, "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
-		track_delete(by->table, slot);
+		track_delete_locked(by->table, slot);
 		result = tq_table_delete(by->table, &slot->tts_tid, true);
 		if (result != TM_Ok)
 			tq_table_error(by->table, result);
@@ -390,7 +390,7 @@ move_to_back(TqPendingScan *by, TupleTableSlot *slot, int32 queue,
 	TQ_PENDING_COLUMNS(TQ_GET, pending);
 	moved.queue = queue;
 	moved.priority = (int16) priority;
-	track_delete(by->table, slot);
+	track_delete_locked(by->table, slot);
 	result = tq_table_delete(by->table, &slot->tts_tid, true);
 	if (result != TM_Ok)
 		tq_table_error(by->table, result);
@@ -439,7 +439,7 @@ move_row(TqTable *table, TupleTableSlot *slot, int32 queue, int priority)
 
 	tq_put(moved, Anum_pending_queue, Int32GetDatum(queue));
 	tq_put(moved, Anum_pending_priority, Int16GetDatum(priority));
-	track_delete(table, slot);
+	track_delete_locked(table, slot);
 	track_insert(table, queue, priority, tq_row_int64(slot, Anum_pending_seq));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
@@ -614,7 +614,9 @@ pending_take_row(PendingWalk *walk, TupleTableSlot *slot)
 		return SIGHT_OTHERS;
 	if (!walk->taking)
 		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
-	track_delete(walk->table, slot);
+	tq_cursor_track_delete(RelationGetRelid(walk->table->rel), walk->queue,
+						   walk->priority,
+						   tq_row_int64(slot, Anum_pending_seq));
 	switch (tq_table_delete_if_free(walk->table, slot))
 	{
 		case TM_Ok:
