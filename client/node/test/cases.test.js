@@ -8,7 +8,7 @@ import { Defer, InternalError, MalformedPayload, ResourceUnavailable, Retry, Ter
 
 const { cases, without } = JSON.parse(readFileSync(new URL('../../cases.json', import.meta.url)))
 const pool = new pg.Pool({ max: 5 })
-const PATIENCE = 30000
+const PATIENCE = 50000         // less than the minute after which a client looks by itself
 after(() => pool.end())
 
 const camel = (name) => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
@@ -134,7 +134,7 @@ async function run (steps, q, kept, state) {
 }
 
 for (const [i, one] of cases.entries()) {
-  test(one.name, { skip: without.node.includes(one.name), timeout: 120000 }, async () => {
+  test(one.name, { skip: without.node.includes(one.name), timeout: 600000 }, async () => {
     const id = `n${i}-${process.pid}`
     const kept = { q: `cases/${id}`, app: `app-${id}`, sub: `sub-${id}` }
     const state = { saw: [], stubborn: [], workers: 0 }

@@ -39,7 +39,7 @@ const settings = (name) => writeFileSync(join(folder, name, 'postgresql.auto.con
 const sql = async (text, values) => Object.values((await pool.query(text, values)).rows[0] ?? {})[0]
 
 async function until (text, values) {
-  for (const end = Date.now() + 60000; ; await sleep(50)) {
+  for (const end = Date.now() + 180000; ; await sleep(50)) {
     if (await sql(`SELECT ${text}`, values).catch(() => false)) return
     if (Date.now() > end) throw new Error(`waited in vain: ${text}`)
   }
@@ -52,7 +52,7 @@ function begin (name, args, options = []) {
   children.add(child)
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
   const ended = new Promise((resolve) => child.on('close', (code, signal) => resolve(signal ?? code)))
-  const said = async (line) => { for (const end = Date.now() + 30000; !lines.includes(line); await sleep(20)) assert.ok(Date.now() < end, `it does not say ${line}`) }
+  const said = async (line) => { for (const end = Date.now() + 180000; !lines.includes(line); await sleep(20)) assert.ok(Date.now() < end, `it does not say ${line}`) }
   return { child, lines, ended, said }
 }
 
@@ -107,7 +107,7 @@ test('a server that is killed is waited for', { skip }, async () => {
   ctl('a', 'restart', '-m', 'fast')
   const session = "(SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tq-worker%' LIMIT 1)"
   let victim
-  for (const end = Date.now() + 60000; !victim; await sleep(10)) {
+  for (const end = Date.now() + 180000; !victim; await sleep(10)) {
     assert.ok(Date.now() < end, 'it connects again')
     victim = await sql(`SELECT ${session}`).catch(() => null)
   }
@@ -115,7 +115,7 @@ test('a server that is killed is waited for', { skip }, async () => {
   await until(`${session} <> ${victim}`)
   const [pid] = readFileSync(join(folder, 'a', 'postmaster.pid'), 'utf8').split('\n')
   process.kill(Number(pid), 'SIGKILL')
-  for (const end = Date.now() + 60000; ; await sleep(100)) {
+  for (const end = Date.now() + 180000; ; await sleep(100)) {
     try { ctl('a', 'start'); break } catch (error) { assert.ok(Date.now() < end, error.message) }      // sessions of the old one may be there
   }
   await until("NOT EXISTS (SELECT FROM tq.task_overview WHERE task_queue_id = 'restart/it' AND state IN ('pending', 'running'))")
@@ -130,7 +130,7 @@ test('through PgBouncer in transaction mode', { skip: skip || !pooler && 'there 
   const child = spawn(pooler, [join(folder, 'bouncer.ini')], { stdio: 'ignore' })
   children.add(child)
   const through = new pg.Pool({ host: folder, port: 6432, max: 3 }).on('error', () => {})
-  for (const end = Date.now() + 20000; ; await sleep(50)) {
+  for (const end = Date.now() + 120000; ; await sleep(50)) {
     if (await through.query('SELECT 1').then(() => true, () => false)) break
     assert.ok(Date.now() < end, 'PgBouncer answers')
   }
@@ -144,15 +144,15 @@ test('through PgBouncer in transaction mode', { skip: skip || !pooler && 'there 
   const quick = await tq(client).enqueue('pooled/it', {})
   await client.query('COMMIT')
   client.release()
-  assert.deepEqual(await tq(through).waitFor(quick, 20), { state: 'completed', result: 1 })
+  assert.deepEqual(await tq(through).waitFor(quick, 60), { state: 'completed', result: 1 })
   const long = await tq(through).enqueue('pooled/it', { long: true })
   await until("tq.status($1) ->> 'state' = 'running'", [long])
   await tq(through).call.cancelTask({ taskId: long })
-  for (const end = Date.now() + 15000; !said.includes('aborted'); await sleep(50)) assert.ok(Date.now() < end, 'a cancel is seen by a reclaim')
+  for (const end = Date.now() + 60000; !said.includes('aborted'); await sleep(50)) assert.ok(Date.now() < end, 'a cancel is seen by a reclaim')
   assert.equal(said.filter((text) => /^warning: a pooler is between/.test(text)).length, 1)
   const began = Date.now()
   await worker.stop()
-  assert.ok(Date.now() - began < 4000, 'a claim that waits is canceled through it')
+  assert.ok(Date.now() - began < 20000, 'a claim that waits is canceled through it')
   const subscription = await tq(through).subscribe('pooled', ['task-completed'], () => {})
   await assert.rejects(subscription.done, { code: '0A000', hint: /Connect to the server itself/ })
   const messages = []
@@ -160,12 +160,24 @@ test('through PgBouncer in transaction mode', { skip: skip || !pooler && 'there 
   await until("EXISTS (SELECT FROM tq.subscription_overview WHERE name = 'pooled')")
   const other = await tq(through).worker('pooled/it', () => 2, quiet)
   const last = await tq(through).enqueue('pooled/it', {})
-  for (const end = Date.now() + 20000; !messages.includes(last); await sleep(50)) assert.ok(Date.now() < end, 'a subscription that polls has the message')
+  for (const end = Date.now() + 120000; !messages.includes(last); await sleep(50)) assert.ok(Date.now() < end, 'a subscription that polls has the message')
   await polled.stop()
   await other.stop()
   await through.end()
   child.kill('SIGTERM')
 })
+
+// Starts something at a free port, which another process may take just before.
+async function startAt (start) {
+  for (let tries = 5; ; tries--) {
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port } = free.address()
+    free.close()
+    await once(free, 'close')
+    try { start(port); return port } catch (error) { if (tries === 1) throw error }
+  }
+}
 
 // A proxy that lets none pass but those who begin with a request for TLS.
 async function tlsOnly (port) {
@@ -180,26 +192,26 @@ async function tlsOnly (port) {
 }
 
 test('by TLS, also what cancels a claim that waits', { skip: skip || !openssl && 'there is no openssl' }, async () => {
-  const free = createServer().listen(0, '127.0.0.1')
-  await once(free, 'listening')
-  const { port } = free.address()
-  free.close()
   const files = ['server.key', 'server.crt'].map((name) => join(folder, 'a', name))
   execFileSync(openssl, ['req', '-new', '-x509', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-newkey', 'rsa:2048', '-keyout', files[0], '-out', files[1]], { stdio: 'ignore' })
   chmodSync(files[0], 0o600)
   command('pg_basebackup', '-h', join(folder, 'a'), '-U', 'postgres', '-D', join(folder, 'c'), '-X', 'stream', '-c', 'fast')
   settings('c')
-  ctl('c', 'start', '-o', `-c ssl=on -c listen_addresses=127.0.0.1 -c port=${port}`)
+  const port = await startAt((port) => ctl('c', 'start', '-o', `-c ssl=on -c listen_addresses=127.0.0.1 -c port=${port}`))
   const proxy = await tlsOnly(port)
   const config = { host: '127.0.0.1', port: proxy.port, ssl: { rejectUnauthorized: false } }
   const other = new pg.Pool({ ...config, max: 2 }).on('error', () => {})
-  const worker = await tq(config).worker('tls/it', () => 5, { ...quiet })
-  assert.deepEqual(await tq(other).waitFor(await tq(other).enqueue('tls/it'), 20), { state: 'completed', result: 5 })
+  const codes = []
+  const spy = Object.assign(new pg.Pool(config), { Client: class extends pg.Client {
+    query (...given) { return super.query(...given).catch((error) => { codes.push(error.code); throw error }) }
+  } })
+  const worker = await tq(spy).worker('tls/it', () => 5, { ...quiet })
+  assert.deepEqual(await tq(other).waitFor(await tq(other).enqueue('tls/it'), 60), { state: 'completed', result: 5 })
   const waits = async () => (await other.query("SELECT FROM pg_stat_activity WHERE application_name = 'tq-worker-main' AND wait_event_type = 'Extension'")).rowCount > 0
-  for (const end = Date.now() + 20000; !await waits(); await sleep(20)) assert.ok(Date.now() < end, 'it waits')
-  const began = Date.now()
+  for (const end = Date.now() + 120000; !await waits(); await sleep(20)) assert.ok(Date.now() < end, 'it waits')
   await worker.stop()
-  assert.ok(Date.now() - began < 2000, `it takes ${Date.now() - began} ms`)
+  assert.deepEqual(codes, ['57014'])
+  await spy.end()
   assert.equal(proxy.refused.length, 0)
   await assert.rejects((await tq({ ...config, ssl: true }).worker('tls/it', () => 5, quiet)).done, { code: /SIGNED|CERT/ })
   await other.end()
@@ -216,7 +228,7 @@ test('a failover to the second host', { skip }, async () => {
   ctl('b', 'start')
   const worker = await tq({ hosts: [join(folder, 'b'), join(folder, 'a')] }).worker('over/it', () => 1, quiet)
   const first = await tq(pool).enqueue('over/it', {})
-  assert.equal((await tq(pool).waitFor(first, 20)).state, 'completed')
+  assert.equal((await tq(pool).waitFor(first, 60)).state, 'completed')
   await until('(SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication)')
   await pool.end()
   ctl('a', 'stop', '-m', 'immediate')

@@ -19,7 +19,7 @@ const own = () => `robust/t${process.pid}-${++n}`
 const value = async (text, values) => Object.values((await pool.query(`SELECT ${text}`, values)).rows[0])[0]
 
 async function until (what, condition) {
-  for (const end = Date.now() + 30000; !await condition(); await sleep(20)) assert.ok(Date.now() < end, `waited in vain: ${what}`)
+  for (const end = Date.now() + 120000; !await condition(); await sleep(20)) assert.ok(Date.now() < end, `waited in vain: ${what}`)
 }
 
 // A pool of clients that do something else with some queries.
@@ -71,7 +71,7 @@ test('what is a lost connection, and what is not', () => {
   for (const one of not) assert.equal(isLost(one), false, one?.message)
 })
 
-test('an error of the driver at a report ends that run alone', { timeout: 30000 }, async () => {
+test('an error of the driver at a report ends that run alone', { timeout: 180000 }, async () => {
   const queue = own()
   let thrown = 0
   const broken = poolOf((query, text, values) => {
@@ -80,15 +80,15 @@ test('an error of the driver at a report ends that run alone', { timeout: 30000 
   })
   const worker = await tq(broken).worker(queue, (payload) => payload, quiet)
   const [bad, good] = await tq(pool).enqueueMany(queue, ['poison', 'good'], { retry: 0 })
-  assert.deepEqual(await tq(pool).waitFor(good, 20), { state: 'completed', result: 'good' })
-  assert.equal((await tq(pool).waitFor(bad, 20)).state, 'failed')
+  assert.deepEqual(await tq(pool).waitFor(good, 60), { state: 'completed', result: 'good' })
+  assert.equal((await tq(pool).waitFor(bad, 60)).state, 'failed')
   assert.match(await value("error ->> 'message' FROM tq.run_overview WHERE task_id = $1", [bad]), /the report was refused: Converting circular/)
   assert.ok(thrown <= 2, `it is reported ${thrown} times`)
   await worker.stop()
   await broken.end()
 })
 
-test('an error of the driver at the first claim ends the worker, later it is said', { timeout: 30000 }, async () => {
+test('an error of the driver at the first claim ends the worker, later it is said', { timeout: 180000 }, async () => {
   const queue = own()
   let fail = true
   const broken = poolOf((query, text, values) => fail && /claim_work/.test(text) ? Promise.reject(new RangeError('odd')) : query(text, values))
@@ -96,7 +96,7 @@ test('an error of the driver at the first claim ends the worker, later it is sai
   fail = false
   const said = []
   const worker = await tq(broken).worker(queue, () => 1, { ...quiet, log: (level, text) => { said.push(text); throw new Error('a log that throws') } })
-  assert.equal((await tq(pool).waitFor(await tq(pool).enqueue(queue), 20)).state, 'completed')
+  assert.equal((await tq(pool).waitFor(await tq(pool).enqueue(queue), 60)).state, 'completed')
   fail = true
   await tq(pool).enqueue(queue)
   await until('it says so', () => said.includes('no task can be claimed: odd'))
@@ -104,12 +104,12 @@ test('an error of the driver at the first claim ends the worker, later it is sai
   assert.ok(said.length < 6, `it says so ${said.length} times`)
   fail = false
   const last = await tq(pool).enqueue(queue)
-  assert.equal((await tq(pool).waitFor(last, 20)).state, 'completed')
+  assert.equal((await tq(pool).waitFor(last, 60)).state, 'completed')
   await worker.stop()
   await broken.end()
 })
 
-test('timeouts of the pool, of the role and of the driver end no claim that waits', { timeout: 30000 }, async () => {
+test('timeouts of the pool, of the role and of the driver end no claim that waits', { timeout: 180000 }, async () => {
   const config = { query_timeout: 200, statement_timeout: 200, lock_timeout: 200, options: '-c statement_timeout=200 -c idle_session_timeout=300', application_name: own() }
   const short = new pg.Pool(config)
   const said = []
@@ -121,25 +121,25 @@ test('timeouts of the pool, of the role and of the driver end no claim that wait
   assert.equal(await value('max(query_start)::text FROM pg_stat_activity WHERE application_name = $1', [config.application_name]), began)
   assert.deepEqual(said, [])
   const task = await tq(pool).enqueue(queue, { seconds: 3 })
-  assert.deepEqual(await tq(pool).waitFor(task, 20), { state: 'completed', result: 'done' })
+  assert.deepEqual(await tq(pool).waitFor(task, 60), { state: 'completed', result: 'done' })
   assert.deepEqual(said, [])
   await assert.rejects(short.query('SELECT pg_sleep(2)'), 'the pool keeps them')
   await worker.stop()
   await short.end()
 })
 
-test('a report that is canceled comes again', { timeout: 30000 }, async () => {
+test('a report that is canceled comes again', { timeout: 180000 }, async () => {
   const queue = own()
   let canceled = 0
   const odd = poolOf((query, text, values) => /resolve/.test(text) && canceled++ < 3 ? query("DO $$ BEGIN RAISE query_canceled; END $$") : query(text, values))
   const worker = await tq(odd).worker(queue, () => 7, quiet)
   const task = await tq(pool).enqueue(queue, {}, { retry: 0 })
-  assert.deepEqual(await tq(pool).waitFor(task, 20), { state: 'completed', result: 7 })
+  assert.deepEqual(await tq(pool).waitFor(task, 60), { state: 'completed', result: 7 })
   await worker.stop()
   await odd.end()
 })
 
-test('a stop whose cancel comes before its statement ends it by a cancel all the same', { timeout: 60000 }, async () => {
+test('a stop whose cancel comes before its statement ends it by a cancel all the same', { timeout: 180000 }, async () => {
   let begin
   const began = new Promise((resolve) => { begin = resolve })
   const app = own()
@@ -156,7 +156,7 @@ test('a stop whose cancel comes before its statement ends it by a cancel all the
   await late.end()
 })
 
-test('a worker that cannot connect is stopped at once', { timeout: 30000 }, async () => {
+test('a worker that cannot connect is stopped at once', { timeout: 180000 }, async () => {
   const { createServer } = await import('node:net')
   const sockets = []
   const deaf = createServer((socket) => sockets.push(socket)).listen(0)
@@ -170,7 +170,7 @@ test('a worker that cannot connect is stopped at once', { timeout: 30000 }, asyn
   for (const socket of sockets) socket.destroy()
 })
 
-test('a server that answers no more does not keep a stop', { timeout: 60000 }, async () => {
+test('a server that answers no more does not keep a stop', { timeout: 180000 }, async () => {
   const { connect, createServer } = await import('node:net')
   let silent = false
   const sockets = new Set()
@@ -182,7 +182,7 @@ test('a server that answers no more does not keep a stop', { timeout: 60000 }, a
   await until('the proxy', () => proxy.address() !== null)
   const queue = own()
   const worker = await tq({ ...pool.options, host: '127.0.0.1', port: proxy.address().port }).worker(queue, () => sleep(1500), quiet)
-  assert.equal((await tq(pool).waitFor(await tq(pool).enqueue(queue), 30)).state, 'completed')
+  assert.equal((await tq(pool).waitFor(await tq(pool).enqueue(queue), 60)).state, 'completed')
   silent = true                       // there is a second session, which is kept for 10 seconds
   const stopped = worker.stop().then(() => 'stopped')
   assert.equal(await Promise.race([stopped, sleep(40000, 'it waits for an answer', { ref: false })]), 'stopped')
@@ -190,7 +190,7 @@ test('a server that answers no more does not keep a stop', { timeout: 60000 }, a
   proxy.close()
 })
 
-test('a connection has one statement at a time, and progress is shown in whole numbers', { timeout: 60000 }, async () => {
+test('a connection has one statement at a time, and progress is shown in whole numbers', { timeout: 180000 }, async () => {
   const queue = own()
   const warnings = []
   const warn = (warning) => warnings.push(warning.message)
@@ -203,7 +203,7 @@ test('a connection has one statement at a time, and progress is shown in whole n
   })
   const worker = await tq(spy).worker(queue, async (_, ctx) => { ctx.progress(33.4, 100n, 'a third'); await sleep(1500) }, quiet)
   const tasks = await tq(pool).enqueueMany(queue, [1, 2, 3, 4])
-  for (const task of tasks) assert.equal((await tq(pool).waitFor(task, 20)).state, 'completed')
+  for (const task of tasks) assert.equal((await tq(pool).waitFor(task, 60)).state, 'completed')
   assert.deepEqual((await pool.query('SELECT DISTINCT done::int, total::int FROM tq.run_overview WHERE task_id = ANY ($1)', [tasks])).rows, [{ done: 33, total: 100 }])
   await worker.stop()
   process.off('warning', warn)
@@ -246,7 +246,7 @@ test('what a handler does after its end opens nothing', async () => {
   let late
   const worker = await tq({ ...pool.options, application_name: app }).worker(queue, (_, ctx) => { late = ctx }, quiet)
   const task = await tq(pool).enqueue(queue)
-  assert.equal((await tq(pool).waitFor(task, 20)).state, 'completed')
+  assert.equal((await tq(pool).waitFor(task, 60)).state, 'completed')
   await worker[Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]()
   await worker.done
   late.progress(1, 2)
@@ -254,7 +254,7 @@ test('what a handler does after its end opens nothing', async () => {
   assert.equal(await value('count(*)::int FROM pg_stat_activity WHERE application_name = $1', [app]), 0)
 })
 
-test('a subscription whose driver fails says so, and one is stopped at any moment', { timeout: 30000 }, async () => {
+test('a subscription whose driver fails says so, and one is stopped at any moment', { timeout: 180000 }, async () => {
   const broken = poolOf((query, text, values) => /tq.fetch/.test(text) ? Promise.reject(new RangeError('odd')) : query(text, values))
   await assert.rejects((await tq(broken).subscribe(`robust-${process.pid}`, ['task-completed'], () => {}, { log: () => { throw new Error('log') } })).done, RangeError)
   for (const wait of [0, 1, 5, 20, 50]) {
@@ -263,7 +263,7 @@ test('a subscription whose driver fails says so, and one is stopped at any momen
     const at = Date.now()
     await one.stop()
     await one.done
-    assert.ok(Date.now() - at < 2000, `${wait} ms`)
+    assert.ok(Date.now() - at < 20000, `${wait} ms`)
   }
   await tq(pool).call.unsubscribe({ name: `robust-${process.pid}` })
   await broken.end()

@@ -22,7 +22,7 @@ from tq.query import ado, do
 
 KIND = sys.argv[1]
 ASYNC = KIND == "async"
-PATIENCE = 30
+PATIENCE = 50  # less than the minute after which a client looks by itself
 TABLE = json.loads((Path(__file__).parents[2] / "cases.json").read_text())
 run_steps = ado if ASYNC else do
 
