@@ -519,7 +519,7 @@ unlink_oldest(void)
 	for (Work **at = &works; *at != NULL; at = &(*at)->next, n++)
 		if ((*at)->phase != PHASE_RUNNING)
 			oldest = at; /* new ones are first */
-	if (n < JOBS_MAX || oldest == NULL)
+	if (n <= JOBS_MAX || oldest == NULL)
 		return NULL;
 	work = *oldest;
 	*oldest = work->next;
