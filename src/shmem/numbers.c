@@ -233,9 +233,9 @@ begin_block(Oid sequence, uint64 prepared, int64 first, int64 n)
 		pg_atomic_write_u64(&entry->next, (uint64) first);
 		pg_write_barrier();
 		pg_atomic_write_u64(&entry->end, (uint64) (first + n));
+		mine = entry;
 	}
 	LWLockRelease(blocks->lock);
-	mine = entry;
 	return true;
 }
 
