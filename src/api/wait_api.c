@@ -259,7 +259,7 @@ wait_look(TqWait *wait, Awaited *awaited)
 	{
 		if (in_call(awaited->find, awaited))
 			return true;
-		tq_wait_enter(wait, awaited->lists.numbers, awaited->lists.n);
+		tq_wait_enter(wait, awaited->lists.numbers, NULL, awaited->lists.n);
 	} while (in_call(awaited->is_over, awaited));
 	return false;
 }

@@ -457,25 +457,43 @@ length_of_element(const TqQueueSet *set, int first)
 	return n;
 }
 
+/* Returns the queue of that number, or NULL if it is not in the set any more. */
+static TqSetQueue *
+find_number(TqQueueSet *set, int32 number)
+{
+	for (int i = 0; i < set->n; i++)
+	{
+		if (set->queues[i].number == number)
+			return &set->queues[i];
+	}
+	return NULL;
+}
+
 /*
- * Passes the wake-up on for which this try was made, unless the try has looked
- * for the row, or the wake-up was for a new name.
+ * Passes on the wake-up for which this try was made: all of it if the try has
+ * not looked for the rows, or could not, as the worker came into quarantine
+ * meanwhile; what it has not got, if it has got any.  Not that for a new name.
  */
 static void
 pass_on(ClaimQueuesTry *try)
 {
+	TqSetQueue *queue;
+	TqWorkerSeat seat;
 	int32 number;
 
 	if (!tq_wait_is_for(&try->wait, &number) || number == 0)
 		return;
-	for (int i = 0; i < try->set->n; i++)
+	queue = find_number(try->set, number);
+	if (try->found > 0)
+		tq_wait_used(&try->wait, queue == NULL ? 0 : queue->claimed);
+	else if (queue == NULL || !queue->is_asked ||
+			 (tq_worker_seat_find(number, try->ask->worker_group,
+								  try->ask->worker_id, &seat) &&
+			  seat.quarantine_until > tq_clock_now()))
 	{
-		if (try->set->queues[i].number == number &&
-			try->set->queues[i].is_asked)
-			return;
+		tq_wait_requeue_wakeup(&try->wait);
+		try->passed_on = true;
 	}
-	tq_wait_requeue_wakeup(&try->wait);
-	try->passed_on = true;
 }
 
 /* Tries once, with the queues of the set as it was read. */
@@ -534,9 +552,15 @@ claim_queues_enter_and_claim(ClaimQueuesTry *try, MemoryContext memory)
 
 	do
 	{
+		int wants[TQ_WAIT_LISTS];
+
 		entered = lists;
+		for (int i = 0; i < entered.n; i++)
+			wants[i] = entered.numbers[i] == 0
+						   ? 1
+						   : tq_limits_want(entered.numbers[i], try->ask->max);
 		try->passed_on = false;
-		tq_wait_enter(&try->wait, entered.numbers, entered.n);
+		tq_wait_enter(&try->wait, entered.numbers, wants, entered.n);
 		if (claim_queues_claim_again(try, memory))
 			return true;
 		lists = tq_queue_set_lists(try->set);
@@ -598,7 +622,6 @@ tq_claim_queues(TqQueueSet *set, bool takes_turns, const TqClaimAsk *ask,
 			}
 		}
 	}
-	(void) tq_wait_tried(&try.wait);
 	tq_wait_end(&try.wait);
 	/*
 	 * Record the worker as active in the queues that are named and have given

@@ -39,8 +39,25 @@ typedef struct ClaimWaitTry
 } ClaimWaitTry;
 
 /*
- * Returns whether a try of a waiting session can find anything.  A worker in
- * quarantine cannot claim, so its wake-up is handed on to another session.  A
+ * Returns whether the worker is known, and notes whether it is in quarantine.
+ * Then it cannot claim, so its wake-up is handed on to another session.
+ */
+static bool
+look_for_worker(ClaimWaitTry *try, int32 queue)
+{
+	TqWorkerSeat seat;
+	bool known = queue != 0 &&
+				 tq_worker_seat_find(queue, try->ask->worker_group,
+									 try->ask->worker_id, &seat);
+
+	try->barred = known && seat.quarantine_until > tq_clock_now();
+	if (try->barred)
+		tq_wait_requeue_wakeup(&try->wait);
+	return known;
+}
+
+/*
+ * Returns whether a try of a waiting session can find anything.  A
  * new queue or worker is not inserted before there is something to claim:
  * another session that uses the same name for the first time, perhaps to
  * create the very task that is waited for, would wait for this transaction.
@@ -49,28 +66,31 @@ static bool
 may_find(ClaimWaitTry *try)
 {
 	int32 queue = tq_queue_find(try->queue);
-	TimestampTz now = tq_clock_now();
-	TqWorkerSeat seat;
-	bool known = queue != 0 &&
-				 tq_worker_seat_find(queue, try->ask->worker_group,
-									 try->ask->worker_id, &seat);
 
-	try->barred = known && seat.quarantine_until > now;
-	if (try->barred)
-		tq_wait_requeue_wakeup(&try->wait);
-	return known ? !try->barred
-				 : queue != 0 && tq_claim_is_possible(queue, now, &try->again);
+	if (look_for_worker(try, queue))
+		return !try->barred;
+	return queue != 0 &&
+		   tq_claim_is_possible(queue, tq_clock_now(), &try->again);
 }
 
-/* Tries once. */
+/*
+ * Tries once.  If it finds nothing, the worker may have come into quarantine
+ * since may_find().
+ */
 static bool
 claim_wait_claim(ClaimWaitTry *try)
 {
 	try->found = 0;
 	try->again = 0;
 	if (!try->waits || may_find(try))
+	{
 		try->claims = tq_claim_best(try->queue, try->ask, try->ask->max,
 									tq_clock_now(), &try->found, &try->again);
+		if (try->found > 0)
+			tq_wait_used(&try->wait, try->found);
+		else if (try->waits)
+			(void) look_for_worker(try, tq_queue_find(try->queue));
+	}
 	if (try->again != 0)
 		tq_wait_recheck_in(&try->wait, tq_clock_ms_until(try->again));
 	return try->found > 0;
@@ -111,9 +131,12 @@ claim_wait_enter_and_claim(ClaimWaitTry *try, MemoryContext memory)
 
 	do
 	{
+		int want;
+
 		queue = tq_queue_find(try->queue);
+		want = tq_limits_want(queue, try->ask->max);
 		if (!try->barred)
-			tq_wait_enter(&try->wait, &queue, 1);
+			tq_wait_enter(&try->wait, &queue, &want, 1);
 		if (claim_wait_claim_again(try, memory))
 			return true;
 	} while (queue == 0 && tq_queue_find(try->queue) != 0);
@@ -166,7 +189,6 @@ claim_or_wait(ClaimWaitTry *try)
 			}
 		}
 	}
-	(void) tq_wait_tried(&try->wait);
 	tq_wait_end(&try->wait);
 }
 
@@ -276,7 +298,7 @@ tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
 	tq_wait_begin(&wait, longest_stay(&held.task, &run, wait_ms));
 	do
 	{
-		tq_wait_enter(&wait, &number, 1);
+		tq_wait_enter(&wait, &number, NULL, 1);
 		claim_wait_recheck(&held, memory);
 	} while (tq_wait_tried(&wait) ||
 			 !claim_wait_is_over(&wait, TQ_WAIT_FOR_TASK));

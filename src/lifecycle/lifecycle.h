@@ -176,6 +176,7 @@ extern bool tq_limits_take(int32 queue, int max, TimestampTz now,
 extern void tq_limits_use(const TqAllowance *allowance, int n,
 						  TimestampTz now);
 extern bool tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again);
+extern int tq_limits_want(int32 queue, int max);
 extern TimestampTz tq_limits_rate_until(int32 queue, TimestampTz now);
 extern void tq_limits_check_creation(const TqTask *const *tasks, int n,
 									 const TqStart *starts, int nstarts,

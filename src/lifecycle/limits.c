@@ -308,6 +308,19 @@ tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again)
 }
 
 /*
+ * Returns for how many runs a wait for up to max is woken: one where a limit may
+ * let it have fewer.
+ */
+int
+tq_limits_want(int32 queue, int max)
+{
+	const TqQueueSettings *settings = tq_queue_settings(queue);
+
+	return settings->concurrent_limit > 0 || settings->rate_count > 0 ? 1
+																	  : max;
+}
+
+/*
  * Returns until when the claims of the present interval of a queue are used up;
  * 0 if they are not, or if it is not known.
  */

@@ -350,14 +350,14 @@ drop_tracked(void)
 
 /*
  * Lowers the cursors for the rows that have become claimable, and then wakes
- * as many waiters, so that a waiter that tries at once sees them.
+ * waiters for them, so that a waiter that tries at once sees them.
  */
 static void
 lower_and_wake(int what, SubTransactionId since)
 {
 	lower_tracked(what, since);
 	/*
-	 * Wake as many waiters as there are rows that have become claimable.  Rows
+	 * Wake waiters for the rows that have become claimable.  Rows
 	 * that were only locked are among them whether the transaction commits or
 	 * aborts.
 	 */

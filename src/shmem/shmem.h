@@ -232,9 +232,11 @@ extern TqSleepers tq_wait_list(void);
 extern void tq_wait_begin(TqWait *wait, int64 ms);
 extern bool tq_wait_has_wakeup(void);
 extern bool tq_wait_take_over(TqWait *wait, const int32 *queues, int n);
-extern void tq_wait_enter(TqWait *wait, const int32 *queues, int n);
+extern void tq_wait_enter(TqWait *wait, const int32 *queues, const int *wants,
+						  int n);
 extern bool tq_wait_is_for(const TqWait *wait, int32 *queue);
 extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
+extern void tq_wait_used(const TqWait *wait, int n);
 extern bool tq_wait_tried(TqWait *wait);
 extern void tq_wait_recheck_in(TqWait *wait, int64 ms);
 extern void tq_wait_requeue_wakeup(const TqWait *wait);
