@@ -82,6 +82,47 @@ async function tasks() {
 	is(sql(`SELECT reason FROM tq.task_overview WHERE task_id = '${failed}'`), 'canceled', 'and canceled');
 }
 
+// Each call for one task, a group or a subscription has its button, which a change of the state changes.
+async function buttons() {
+	sql(`SELECT tq.enqueue('shop/one', '{}', name => 'one', policy => '{"deadLetter": true, "retries": 0}'); SELECT tq.subscribe('ends', 'task-failed')`);
+	const one = idOf("name = 'one'");
+	const page = await open(web, { role: 'op' });
+	const shown = () => page.locator('.buttons button, .buttons .button').allTextContents().then(all => all.join());
+	await page.goto(`${web.url}/task?id=${one}`);
+	is(await shown(), 'Skip,Priority …,Time …,Cancel,New one like it', 'what can be done with a task that waits');
+	await page.click('text=Priority …');
+	await page.selectOption('#priority', 'high');
+	await page.click('button.danger');
+	await page.waitForSelector('text=Done: Change priority');
+	is(sql(`SELECT priority FROM tq.task_overview WHERE task_id = '${one}'`), 'high', 'any priority can be chosen');
+	await page.click('text=Time …');
+	await page.fill('#at', '2099-01-01 10:00');
+	await page.click('button.danger');
+	await page.waitForSelector('text=Done: Change time');
+	is(sql(`SELECT visible_at AT TIME ZONE 'UTC' FROM tq.task_details WHERE task_id = '${one}'`), '2099-01-01 10:00:00', 'and a time');
+	await page.click('button:text-is("Now")');
+	await page.waitForSelector('text=Done: Change time');
+	await page.waitForFunction(() => document.querySelector('#live').textContent === 'Live');
+	sql("SELECT tq.report_failed(task_id, run_id, error_message => 'no') FROM tq.claim_work('shop/one', 'eu', 'host-1', 1)");
+	await page.waitForSelector('text=Rerun with …');
+	is(await shown(), 'Rerun,Rerun with …,Delete,Redrive,Discard dead letter,New one like it', 'what can be done when it has failed, without another load');
+	await page.click('text=Rerun with …');
+	is(await page.locator('form.create input:not([type=hidden])').count(), 2, 'a rerun may have another deadline, and what depends on it');
+	await page.goto(`${web.url}/task?id=${one}`);
+	await page.click('text=Discard dead letter');
+	await page.click('button.danger');
+	await page.waitForSelector('text=Done: Discard');
+	is(sql(`SELECT count(*) FROM tq.dead_letter_overview WHERE task_id = '${one}'`), '0', 'its dead letter is discarded');
+	await page.goto(`${web.url}/group?id=${group}`);
+	is(await page.locator('button:has-text("Priority …")').count(), 1, 'a group has a priority, too');
+	await page.goto(`${web.url}/messages`);
+	await page.click('tr:has-text("ends") >> text=End …');
+	await page.click('button.danger');
+	await page.waitForSelector('text=Done: End subscription');
+	is(sql("SELECT count(*) FROM tq.subscription_overview WHERE name = 'ends'"), '0', 'a subscription can be ended');
+	await page.context().close();
+}
+
 const long = 'shop/a-queue-with-a-long-name';
 
 // What tq.why() advises is a button, which asks first.
@@ -382,6 +423,7 @@ await run(async () => {
 	cookie = cookieOf(await login(web, 'op'));
 	await finds();
 	await tasks();
+	await buttons();
 	await advice();
 	await create();
 	await rights();

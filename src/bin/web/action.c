@@ -216,9 +216,18 @@ put_hidden(Page *page, const char *name, const char *value)
 			 value);
 }
 
+/* Returns whether a button says that it asks for more. */
+static bool
+is_asking(const char *label)
+{
+	size_t length = strlen(label);
+
+	return length >= 3 && strcmp(label + length - 3, "…") == 0;
+}
+
 /*
- * A button for a call, with names and values of its arguments.  It is not there
- * where nothing can be changed.
+ * A button for a call, with names and values of its arguments; one that ends in "…" asks
+ * for the others.  It is not there where nothing can be changed.
  */
 void
 html_action(Page *page, const char *label, const char *name, ...)
@@ -232,7 +241,7 @@ html_action(Page *page, const char *label, const char *name, ...)
 		abort();
 	if (action_is_possible())
 	{
-		html_form(page, "/do", call->question != NULL);
+		html_form(page, "/do", call->question != NULL || is_asking(label));
 		put_hidden(page, "call", name);
 		put_hidden(page, "back", here);
 		va_start(arguments, name);
@@ -305,8 +314,9 @@ put_arguments(Page *page, const Call *call)
 		const char *value = field_of_call(page, name);
 
 		if (value != NULL && *value != '\0')
-			html(page, "<div><dt>%s</dt><dd class=mono>%s</dd></div>", name,
-				 value);
+			html(page,
+				 "<div%s><dt>%s</dt><dd class=mono>%s</dd></div>",
+				 strlen(value) > 16 ? " class=wide" : "", name, value);
 	}
 	html(page, "</dl>");
 }
@@ -321,11 +331,23 @@ static const struct
 			  {"downstream", "Also what depends on it: true or false",
 			   "false"},
 			  {"output", "Its result, in JSON", "{}"},
-			  {"at", "New time", "2026-12-31 18:00"},
+			  {"at", "New time, of UTC, or now", "2026-12-31 18:00"},
 			  {"priority", "New priority", "high"},
 			  {"settings", "Settings, in JSON", "{\"concurrentLimit\": 10}"},
-			  {"until", "Until", "2026-12-31 18:00"},
+			  {"until", "Until, of UTC", "2026-12-31 18:00"},
 			  {"why", "Why", ""}};
+
+static void
+put_input(Page *page, size_t k, const char *value)
+{
+	html(page, "<p><label for=%s>%s</label>", inputs[k].name, inputs[k].title);
+	if (strcmp(inputs[k].name, "priority") == 0)
+		html_priorities(page, "priority", value);
+	else
+		html(page, "<input id=%s name=%s value=\"%s\" placeholder=\"%s\">",
+			 inputs[k].name, inputs[k].name, value, inputs[k].example);
+	html(page, "</p>");
+}
 
 /* Fields for the arguments that are not given. */
 static void
@@ -338,12 +360,7 @@ put_inputs(Page *page, const Call *call)
 
 			if (strcmp(inputs[k].name, call->arguments[i]) == 0 &&
 				(page->post || value == NULL || *value == '\0'))
-				html(page,
-					 "<p><label for=%s>%s</label><input id=%s name=%s "
-					 "value=\"%s\" placeholder=\"%s\"></p>",
-					 inputs[k].name, inputs[k].title, inputs[k].name,
-					 inputs[k].name, value == NULL ? "" : value,
-					 inputs[k].example);
+				put_input(page, k, value == NULL ? "" : value);
 		}
 }
 

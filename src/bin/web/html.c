@@ -315,6 +315,23 @@ html_find(Page *page, const char *name, const char *title)
 		 name, title, name, name, value == NULL ? "" : value, title);
 }
 
+/* A choice of a priority, the highest first. */
+void
+html_priorities(Page *page, const char *name, const char *chosen)
+{
+	static const char *const priorities[] = {"highest", "very-high",
+											 "high",    "medium",
+											 "low",     "very-low",
+											 "lowest",  NULL};
+
+	html(page, "<select id=%s name=%s>", name, name);
+	for (int i = 0; priorities[i] != NULL; i++)
+		html(page, "<option%s>%s</option>",
+			 strcmp(priorities[i], chosen) == 0 ? " selected" : "",
+			 priorities[i]);
+	html(page, "</select>");
+}
+
 /* JSON, as it is. */
 void
 html_json(Page *page, const char *json)

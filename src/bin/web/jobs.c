@@ -247,11 +247,6 @@ put_counts(Page *page, const PGresult *rows)
 static void
 put_argument(Page *page, const Kind *kind)
 {
-	static const char *const priorities[] = {"highest", "very-high",
-											 "high",    "medium",
-											 "low",     "very-low",
-											 "lowest",  NULL};
-
 	if (kind->argument == NULL)
 		return;
 	html(page, "<p><label for=argument>%s</label> ",
@@ -261,10 +256,8 @@ put_argument(Page *page, const Kind *kind)
 												   : "Priority");
 	if (strcmp(kind->argument, "priority") == 0)
 	{
-		html(page, "<select id=argument name=argument>");
-		for (int i = 0; priorities[i] != NULL; i++)
-			html(page, "<option>%s</option>", priorities[i]);
-		html(page, "</select></p>");
+		html_priorities(page, "argument", "");
+		html(page, "</p>");
 		return;
 	}
 	html(page, "<input id=argument name=argument type=%s%s></p>",

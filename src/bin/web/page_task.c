@@ -51,6 +51,7 @@ static const Column fact_columns[] =
 	 {.name = "error_text", .kind = COLUMN_NONE},
 	 {.name = "result_text", .kind = COLUMN_NONE},
 	 {.name = "payload_text", .kind = COLUMN_NONE},
+	 {.name = "is_dead", .kind = COLUMN_NONE},
 	 {.name = NULL}};
 
 #define FACTS                                                                 \
@@ -59,7 +60,9 @@ static const Column fact_columns[] =
 	" AS project,"                                                            \
 	" d.worker_group || '/' || d.worker_id AS worker, jsonb_pretty(d.error)"  \
 	" AS error_text, jsonb_pretty(d.result) AS result_text,"                  \
-	" jsonb_pretty(d.payload) AS payload_text FROM tq.task_details AS d"      \
+	" jsonb_pretty(d.payload) AS payload_text, EXISTS (SELECT FROM"           \
+	" tq.dead_letter_overview AS l WHERE l.task_id = d.task_id) AS is_dead"   \
+	" FROM tq.task_details AS d"                                              \
 	" WHERE d.task_id = $1"
 
 static const Column run_columns[] = {
@@ -262,8 +265,9 @@ show_why(Page *page, const char *const *values, const char *queue)
 
 /* What may be of use in its state; the database decides. */
 static void
-show_buttons(Page *page, const char *id, const char *state)
+show_buttons(Page *page, const char *id, const PGresult *row)
 {
+	const char *state = row_get(row, 0, "state");
 	bool is_over = strcmp(state, "completed") == 0 ||
 				   strcmp(state, "failed") == 0 ||
 				   strcmp(state, "exception") == 0;
@@ -272,18 +276,27 @@ show_buttons(Page *page, const char *id, const char *state)
 	if (is_over)
 	{
 		html_action(page, "Rerun", "rerun_task", "task", id, NULL);
+		html_action(page, "Rerun with …", "rerun_task", "task", id, NULL);
 		html_action(page, "Delete", "delete_task", "task", id, NULL);
 	}
-	else
-		html_action(page, "Cancel", "cancel_task", "task", id, NULL);
-	if (strcmp(state, "unscheduled") == 0)
+	if (*row_get(row, 0, "is_dead") == 't')
 	{
-		html_action(page, "Schedule", "schedule_task", "task", id, NULL);
-		html_action(page, "Skip", "skip_task", "task", id, NULL);
+		html_action(page, "Redrive", "redrive", "task", id, NULL);
+		html_action(page, "Discard dead letter", "discard_dead_letter", "task",
+					id, NULL);
 	}
-	if (strcmp(state, "pending") == 0 || strcmp(state, "delayed") == 0)
-		html_action(page, "Highest priority", "change_task_priority", "task",
-					id, "priority", "highest", NULL);
+	if (strcmp(state, "unscheduled") == 0)
+		html_action(page, "Schedule", "schedule_task", "task", id, NULL);
+	if (!is_over && strcmp(state, "running") != 0)
+		html_action(page, "Skip", "skip_task", "task", id, NULL);
+	if (!is_over)
+		html_action(page, "Priority …", "change_task_priority", "task", id,
+					NULL);
+	if (!is_over && strcmp(state, "running") != 0)
+		html_action(page, "Time …", "reschedule_task", "task", id, NULL);
+	/* Where Cancel was are buttons that ask, when the task ends meanwhile. */
+	if (!is_over)
+		html_action(page, "Cancel", "cancel_task", "task", id, NULL);
 	if (action_is_possible())
 	{
 		char *url = url_of("/create", "from", id, NULL);
@@ -291,7 +304,8 @@ show_buttons(Page *page, const char *id, const char *state)
 		html(page, "<a class=button href=\"%s\">New one like it</a>", url);
 		free(url);
 	}
-	if (strcmp(state, "delayed") == 0)
+	if (strcmp(state, "pending") == 0 &&
+		row_number(row, 0, "visible_at") > row_number(row, 0, "present"))
 		html_action(page, "Now", "reschedule_task", "task", id, "at", "now",
 					NULL);
 	html(page, "</div>");
@@ -349,8 +363,8 @@ show_log(Page *page, const char *const *values)
 static void
 show_task(Page *page, const char *const *values, const PGresult *row)
 {
-	show_buttons(page, values[0], row_get(row, 0, "state"));
 	region_begin(page, "facts");
+	show_buttons(page, values[0], row);
 	show_why(page, values, row_get(row, 0, "task_queue_id"));
 	table_facts(page, fact_columns, row, 0);
 	show_json(page, "Error", row_get(row, 0, "error_text"));

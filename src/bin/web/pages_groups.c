@@ -341,6 +341,8 @@ put_group_buttons(Page *page, const char *id)
 				NULL);
 	html_action(page, "Cancel", "cancel_task_group", "group", id, NULL);
 	html_action(page, "Seal", "seal_task_group", "group", id, NULL);
+	html_action(page, "Priority …", "change_task_group_priority", "group", id,
+				NULL);
 	html(page,
 		 "<a class=button href=\"%s\">Its tasks</a><a class=button "
 		 "href=\"%s\">Report</a></div>",

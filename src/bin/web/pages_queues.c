@@ -554,8 +554,8 @@ show_queue(Page *page, const char *name, const PGresult *row)
 	const char *values[] = {name};
 	char *all;
 
-	show_buttons(page, name, row);
 	region_begin(page, "numbers");
+	show_buttons(page, name, row);
 	show_numbers(page, name, row);
 	region_end(page);
 	table_part(page, "failed", "Failures by error", &failure_table, 1, values);

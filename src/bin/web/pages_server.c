@@ -78,6 +78,13 @@ static const Column subscription_columns[] =
 	 {.name = "creator", .title = "Creator", .kind = COLUMN_TEXT},
 	 {.name = NULL}};
 
+static void
+subscription_buttons(Page *page, const PGresult *rows, int row)
+{
+	html_action(page, "End …", "unsubscribe", "name",
+				row_get(rows, row, "name"), NULL);
+}
+
 static const Table subscription_table = {
 	.id = "subscriptions",
 	.caption = "Subscriptions",
@@ -91,6 +98,7 @@ static const Table subscription_table = {
 	.empty = "Nothing reads the messages by a subscription",
 	.empty_hint = "SELECT tq.subscribe('bill', 'task-completed', "
 				  "'primary.#'), then tq.fetch('bill') and tq.ack().",
+	.buttons = subscription_buttons,
 };
 
 static void

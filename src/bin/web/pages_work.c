@@ -62,6 +62,8 @@ cron_buttons(Page *page, const PGresult *rows, int row)
 	html_action(page, runs ? "Pause" : "Resume",
 				runs ? "pause_cron" : "resume_cron", "name", name, "owner",
 				owner, NULL);
+	html_action(page, "End …", "unschedule_cron", "name", name, "owner", owner,
+				NULL);
 }
 
 static const Table cron_table = {
@@ -215,6 +217,7 @@ show_worker(Page *page, const char *const *values, const PGresult *row)
 	bool apart = row_get(row, 0, "quarantine_until") != NULL &&
 				 state != NULL && strcmp(state, "quarantined") == 0;
 
+	region_begin(page, "worker");
 	html(page, "<div class=buttons>");
 	html_action(page, apart ? "End quarantine" : "Quarantine for a day",
 				apart ? "end_quarantine" : "quarantine_worker", "queue",
@@ -225,6 +228,7 @@ show_worker(Page *page, const char *const *values, const PGresult *row)
 	html(page, "</div><div class=totals>");
 	table_facts(page, fact_columns, row, 0);
 	html(page, "</div>");
+	region_end(page);
 	table_part(page, "runs-now", "Runs now", &now_table, 3, values);
 	table_part(page, "runs-latest", "Latest tasks", &latest_table, 3, values);
 }

@@ -242,6 +242,7 @@ extern void html_time(Page *page, double at, double present);
 extern void html_state(Page *page, const char *state);
 extern void html_id(Page *page, const char *id, const char *url);
 extern void html_find(Page *page, const char *name, const char *title);
+extern void html_priorities(Page *page, const char *name, const char *chosen);
 extern void html_json(Page *page, const char *json);
 extern void html_error(Page *page);
 extern void html_notice(Page *page, const char *kind, const char *format, ...)
