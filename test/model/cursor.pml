@@ -469,7 +469,7 @@ proctype evict(byte times)
  * passes, inserts; subs, prepares, errors, overflows, goes_on.
  */
 #if CASE == 1		/* claims, and numbers that come late */
-#define PROCESSES run worker(1, 1, 1, 0, 0, 0, 0, 0, 0); \
+#define PROCESSES run worker(1, 2, 1, 0, 0, 0, 0, 0, 0); \
 	run worker(2, 1, 1, 0, 0, 0, 0, 0, 0); \
 	run worker(3, 2, 0, 1, 0, 0, 0, 0, 0)
 #elif CASE == 2		/* savepoints and errors */
