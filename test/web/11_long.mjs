@@ -1,12 +1,12 @@
 // 11_long.mjs: pages that stay open for as many changes as a week brings: neither the program nor its
 // connections grow.  A page is made again once a second at most, so that many are open.
 //
-// TQ_WEB_UPDATES says how many are made in all (10000); what is in memory is compared from a tenth on.
+// TQ_WEB_UPDATES says how many are made in all (2000); what is in memory is compared from a tenth on.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { is, ok, run, sql, startWeb, unlike, until } from './web.mjs';
 
-const updates = Number(process.env.TQ_WEB_UPDATES ?? 10000);
+const updates = Number(process.env.TQ_WEB_UPDATES ?? 2000);
 const slack = Number(process.env.TQ_WEB_MEMORY ?? 1) > 1 ? 300000 : 2048;	// kB; a sanitizer keeps what was freed
 const roles = ['op', 'reader', 'team'];
 
