@@ -168,14 +168,15 @@ message_retire(Message *message)
 	message_leave(message);
 }
 
-/* Appends an event; data may have several lines. */
+/* Appends an event; data may have several lines, and of first is one. */
 static void
 put_event(Buffer *out, const char *event, const char *first, const char *data,
 		  size_t length)
 {
 	const char *end = data + length;
 
-	buffer_put(out, "event: %s\ndata: %s\n", event, first);
+	buffer_put(out, "event: %s\ndata: %.*s\n", event,
+			   (int) strcspn(first, "\r\n"), first);
 	while (data < end)
 	{
 		const char *line = memchr(data, '\n', end - data);
