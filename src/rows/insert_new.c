@@ -107,8 +107,20 @@ insert_again(Insertion *insertion, TupleTableSlot *slot)
 			return false;
 		table_tuple_insert(table->rel, slot, GetCurrentCommandId(true), 0,
 						   NULL);
-	} while (!tq_table_insert_entries(table, slot, insertion->arbiter));
+	} while (tq_table_insert_entries(table, &slot, 1, insertion->arbiter) ==
+			 0);
 	return true;
+}
+
+/*
+ * Inserts the index entries of the new rows from this one on, and returns the
+ * first whose key another row may have; the number of rows if there is none.
+ */
+static int
+next_taken(TqTable *table, int from, Oid arbiter)
+{
+	return from + tq_table_insert_entries(table, &table->slots[from],
+										  table->filled - from, arbiter);
 }
 
 /* Returns the keys of the new rows. */
@@ -136,14 +148,16 @@ static void
 find_taken(Insertion *insertion, bool *taken)
 {
 	TqTable *table = insertion->table;
-	TqKeys keys = keys_of(insertion);
+	bool by_page = table->filled >= FEW;
+	TqKeys keys = {.n = 0};
 	int next = 0; /* where to try a page again */
 	int i = 0;
 
-	memset(taken, 0, sizeof(bool) * table->filled);
+	if (by_page)
+		keys = keys_of(insertion);
 	while (i < table->filled)
 	{
-		int absent = i < next ? 0 : tq_keys_absent(&keys, i);
+		int absent = by_page && i >= next ? tq_keys_absent(&keys, i) : 0;
 
 		i += absent;
 		if (absent > 0)
@@ -153,7 +167,8 @@ find_taken(Insertion *insertion, bool *taken)
 		taken[i] = !key_is_free(insertion, table->slots[i]);
 		i++;
 	}
-	pfree(keys.values);
+	if (by_page)
+		pfree(keys.values);
 }
 
 /*
@@ -164,7 +179,7 @@ static int
 put_free_first(Insertion *insertion, int *position)
 {
 	TqTable *table = insertion->table;
-	bool taken[TQ_TABLE_BATCH];
+	bool taken[TQ_TABLE_BATCH] = {false};
 	int free_rows = 0;
 
 	find_taken(insertion, taken);
@@ -205,9 +220,7 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
 	for (int i = 0; i < table->filled; i++)
 		is_new[position[i]] = true;
 	for (int i = 0;
-		 (i = tq_table_insert_all_entries(table, i, insertion.arbiter)) <
-		 table->filled;
-		 i++)
+		 (i = next_taken(table, i, insertion.arbiter)) < table->filled; i++)
 		is_new[position[i]] = insert_again(&insertion, table->slots[i]);
 	table->filled = 0;
 	tq_scan_end(insertion.by_key);
@@ -228,9 +241,7 @@ tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
 	if (table->filled == 0)
 		return;
 	tq_table_insert_rows(table);
-	for (int i = 0;
-		 (i = tq_table_insert_all_entries(table, i, unique)) < table->filled;
-		 i++)
+	for (int i = 0; (i = next_taken(table, i, unique)) < table->filled; i++)
 	{
 		TupleTableSlot *slot = table->slots[i];
 		TupleTableSlot *other = table_slot_create(table->rel, NULL);
@@ -250,7 +261,7 @@ tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
 			renumber(other, tries);
 			table_tuple_insert(table->rel, other, GetCurrentCommandId(true), 0,
 							   NULL);
-			if (tq_table_insert_entries(table, other, unique))
+			if (tq_table_insert_entries(table, &other, 1, unique) == 1)
 				break;
 			tid = other->tts_tid;
 		}

@@ -75,9 +75,8 @@ extern void tq_table_flush(TqTable *table);
 extern void tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot);
 extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
 extern void tq_table_insert_rows(TqTable *table);
-extern bool tq_table_insert_entries(TqTable *table, TupleTableSlot *slot,
-									Oid arbiter);
-extern int tq_table_insert_all_entries(TqTable *table, int from, Oid arbiter);
+extern int tq_table_insert_entries(TqTable *table, TupleTableSlot **slots,
+								   int n, Oid arbiter);
 extern bool tq_table_has_delete_trigger(const TqTable *table);
 extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);

@@ -885,8 +885,8 @@ tq_table_insert_rows(TqTable *table)
  * is InvalidOid, may have the key already; any other unique index raises an
  * error.
  */
-bool
-tq_table_insert_entries(TqTable *table, TupleTableSlot *slot, Oid arbiter)
+static bool
+insert_row_entries(TqTable *table, TupleTableSlot *slot, Oid arbiter)
 {
 	bool conflict = false;
 
@@ -900,22 +900,21 @@ tq_table_insert_entries(TqTable *table, TupleTableSlot *slot, Oid arbiter)
 }
 
 /*
- * Inserts the index entries of the new rows from this one on.  Returns the first
- * that the arbiter may have already, which has its entries, unlike those after
- * it; the number of rows if there is none.
+ * Inserts the index entries of rows.  Returns how many of them have a key that is
+ * free in the arbiter.  The first that has not has its entries, unlike those
+ * after it.
  */
 int
-tq_table_insert_all_entries(TqTable *table, int from, Oid arbiter)
+tq_table_insert_entries(TqTable *table, TupleTableSlot **slots, int n,
+						Oid arbiter)
 {
-	int n = table->filled - from;
+	int i = 0;
 
 	if (n > 1 && table->entries != NULL)
-		return from +
-			   insert_columns(table->entries, &table->slots[from], n, arbiter);
-	while (from < table->filled &&
-		   tq_table_insert_entries(table, table->slots[from], arbiter))
-		from++;
-	return from;
+		return insert_columns(table->entries, slots, n, arbiter);
+	while (i < n && insert_row_entries(table, slots[i], arbiter))
+		i++;
+	return i;
 }
 
 /* Inserts the new rows, and makes them visible to later commands. */
@@ -925,7 +924,8 @@ tq_table_flush(TqTable *table)
 	if (table->filled == 0)
 		return;
 	tq_table_insert_rows(table);
-	(void) tq_table_insert_all_entries(table, 0, InvalidOid);
+	(void) tq_table_insert_entries(table, table->slots, table->filled,
+								   InvalidOid);
 	table->filled = 0;
 	CommandCounterIncrement();
 }

@@ -55,7 +55,6 @@
 
 #include "catalog/pg_sequence.h"
 #include "commands/sequence.h"
-#include "miscadmin.h"
 #include "utils/syscache.h"
 
 #include "shmem.h"

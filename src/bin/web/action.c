@@ -314,8 +314,7 @@ put_arguments(Page *page, const Call *call)
 		const char *value = field_of_call(page, name);
 
 		if (value != NULL && *value != '\0')
-			html(page,
-				 "<div%s><dt>%s</dt><dd class=mono>%s</dd></div>",
+			html(page, "<div%s><dt>%s</dt><dd class=mono>%s</dd></div>",
 				 strlen(value) > 16 ? " class=wide" : "", name, value);
 	}
 	html(page, "</dl>");

@@ -48,11 +48,11 @@ static const Column message_columns[] =
 static const Table message_table = {
 	.id = "messages",
 	.caption = "Messages",
-	.sql = "SELECT m.id, m.published, m.exchange, m.payload #>>"
-		   " '{status,taskId}' AS task_id, m.payload ->> 'runId' AS run,"
-		   " m.payload #>> '{status,taskQueueId}' AS task_queue_id,"
-		   " m.routing_key, array_to_string(m.cc, ' ') AS cc, m.payload FROM "
-		   LOOKED_THROUGH,
+	.sql =
+		"SELECT m.id, m.published, m.exchange, m.payload #>>"
+		" '{status,taskId}' AS task_id, m.payload ->> 'runId' AS run,"
+		" m.payload #>> '{status,taskQueueId}' AS task_queue_id,"
+		" m.routing_key, array_to_string(m.cc, ' ') AS cc, m.payload FROM " LOOKED_THROUGH,
 	.columns = message_columns,
 	.sort = "-id",
 	.limit = 200,
