@@ -93,8 +93,7 @@ find_leaf(TqKeys *keys, int i, int access)
 		pfree(entry);
 	}
 	set_key(keys, i);
-	_bt_freestack(TqBtreeSearch(keys->index, keys->heap, keys->scan_key,
-								&buffer, access));
+	TqBtreeSearch(keys->index, keys->heap, keys->scan_key, &buffer, access);
 	if (!BufferIsValid(buffer))
 		return buffer;
 	opaque = BTPageGetOpaque(BufferGetPage(buffer));

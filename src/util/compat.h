@@ -86,16 +86,16 @@
  */
 #if PG_VERSION_NUM >= 190000
 #define TqBtreeSearch(index, heap, key, buffer, access)                       \
-	((void) (heap), (void) (access), *(buffer) = InvalidBuffer, (BTStack) NULL)
+	((void) (heap), (void) (access), *(buffer) = InvalidBuffer)
 #elif PG_VERSION_NUM >= 170000
 #define TqBtreeSearch(index, heap, key, buffer, access)                       \
-	_bt_search(index, heap, key, buffer, access)
+	_bt_freestack(_bt_search(index, heap, key, buffer, access))
 #elif PG_VERSION_NUM >= 160000
 #define TqBtreeSearch(index, heap, key, buffer, access)                       \
-	_bt_search(index, heap, key, buffer, access, NULL)
+	_bt_freestack(_bt_search(index, heap, key, buffer, access, NULL))
 #else
 #define TqBtreeSearch(index, heap, key, buffer, access)                       \
-	_bt_search(index, key, buffer, access, NULL)
+	_bt_freestack(_bt_search(index, key, buffer, access, NULL))
 #endif
 
 /*
