@@ -12,6 +12,7 @@
 static const Column fact_columns[] =
 	{{.name = "state", .title = "State", .kind = COLUMN_STATE},
 	 {.name = "reason", .title = "Reason", .kind = COLUMN_TEXT},
+	 {.name = "task_id", .title = "Task", .kind = COLUMN_ID},
 	 {.name = "task_queue_id",
 	  .title = "Queue",
 	  .kind = COLUMN_TEXT,
