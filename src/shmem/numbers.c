@@ -53,6 +53,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_sequence.h"
 #include "commands/sequence.h"
 #include "utils/syscache.h"
