@@ -279,8 +279,10 @@ class AsyncWorker:
         run.context.check()
         if not self._threads:
             return await self._cancelable(run, self._handler(run.payload, run.context))
-        work = (contextvars.copy_context().run, self._handler, run.payload, run.context)
-        result = await self._loop.run_in_executor(self._threads, *work)
+        call = contextvars.copy_context().run
+        result: Any = await self._loop.run_in_executor(
+            self._threads, lambda: call(self._handler, run.payload, run.context)
+        )
         return await self._cancelable(run, result) if isawaitable(result) else result
 
     async def _cancelable(self, run: Run, work: Awaitable[Any]) -> Any:
