@@ -30,19 +30,18 @@
  * fewer rows than it asks for, although there are more, as by a limit of the
  * queue, takes one.
  *
- * A waiter that was woken must try to claim (RETRYING
- * while it does), because otherwise the rows might stay pending while other
- * waiters sleep.  During this try it is not in the list.  A try that gets n rows
- * uses up so much of the wake-up, and passes the rest on: others may have taken
- * the rows, but they may be locked as well, or the waiter may have got enough
- * elsewhere.  If it gets none, the wake-up is used up; the waiter returns to its
- * former position in the list.  A waiter that was woken and does not try any more
- * passes the wake-up on to the next ones: after an error or a cancel, at the end
- * of the session, when its time is over, or when a try that had begun before
- * got it rows, which may be others than those of the wake-up.  A try skips a row
- * that is only locked, and no wake-up follows
- * when the lock is released, so a waiter that was woken in vain looks again
- * soon.
+ * A waiter that was woken must try to claim (RETRYING while it does), because
+ * otherwise the rows might stay pending while other waiters sleep.  During this
+ * try it is not in the list.  A try that gets n rows uses up so much of the
+ * wake-up, and passes the rest on: others may have taken the rows, but they may
+ * be locked as well, or the waiter may have got enough elsewhere.  If it gets
+ * none, the wake-up is used up; the waiter returns to its former position in the
+ * list.  A waiter that was woken and does not try any more passes the wake-up on
+ * to the next ones: after an error or a cancel, at the end of the session, when
+ * its time is over, or when a try that had begun before got it rows, which may be
+ * others than those of the wake-up.  A try skips a row that is only locked, and
+ * no wake-up follows when the lock is released, so a waiter that was woken in
+ * vain looks again soon.
  *
  * Why the rest is enough: let D be the rows for which waiters are awake that have
  * not tried yet, less the rows that can be claimed.  As long as a waiter sleeps D

@@ -14,8 +14,9 @@
  * sweeps:
  *
  * 1. It is retired: an invalidation message empties the caches, the numbers that
- *	  sessions share are outdated (database.c), and a retired row is not cached again.  A session that needs it revives it first, in its
- *	  own transaction; in place of a policy it stores another row.
+ *	  sessions share are outdated (database.c), and a retired row is not cached
+ *	  again.  A session that needs it revives it first, in its own transaction; in
+ *	  place of a policy it stores another row.
  * 2. When every snapshot is newer than the transaction that retired it, no call
  *	  is left that has the number from a cache.  It is settled by another
  *	  transaction.

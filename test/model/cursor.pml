@@ -199,17 +199,17 @@ inline read_cursor()
 }
 
 /* The lowest of the values lowered to since S1, or lower. */
-#define told (generation - cur_generation)
+#define ended (generation - cur_generation)
 #ifdef FAULT_OVERFLOW
 #define OVERFLOWN END
 #else
 #define OVERFLOWN BEGIN
 #endif
 #if CASE == 5
-#define lowest_since (told == 0 -> END : (told == 1 -> min(filling[0], before[0]) : OVERFLOWN))
+#define lowest_since (ended == 0 -> END : (ended == 1 -> min(filling[0], before[0]) : OVERFLOWN))
 #else
-#define lowest_since (told == 0 -> END : (told == 1 -> min(filling[0], before[0]) : \
-	(told == 2 -> min(filling[1], before[1]) : OVERFLOWN)))
+#define lowest_since (ended == 0 -> END : (ended == 1 -> min(filling[0], before[0]) : \
+	(ended == 2 -> min(filling[1], before[1]) : OVERFLOWN)))
 #endif
 
 #ifdef FAULT_IDENTITY
