@@ -48,8 +48,7 @@ SELECT tq.latest_artifact_info(task_id => pg_temp.id('one'), name => 'link') - '
 
 -- Its messages
 DO $$ BEGIN
-	WHILE EXISTS (SELECT FROM tq_internal.message m WHERE NOT coalesce(
-		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
+	WHILE EXISTS (SELECT FROM tq_internal.unpublished) LOOP
 		PERFORM tq.upkeep();
 	END LOOP;
 END $$;
@@ -74,8 +73,7 @@ SELECT tq.create_artifact(pg_temp.id('one'), 1, 'late', pg_temp.art('inline', '{
 COMMIT;
 SELECT tq.finish_artifact(pg_temp.id('one'), 0, 'object', 'upload__QAGAAAAAAAAAAA');
 DO $$ BEGIN
-	WHILE EXISTS (SELECT FROM tq_internal.message m WHERE NOT coalesce(
-		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
+	WHILE EXISTS (SELECT FROM tq_internal.unpublished) LOOP
 		PERFORM tq.upkeep();
 	END LOOP;
 END $$;

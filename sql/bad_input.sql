@@ -51,7 +51,7 @@ INSERT INTO argument (fn, arg, good) VALUES
 	('group_slug', 'group_id', $$0$$), ('group_slug', 'task_id', $$'p_______QAGAAAAAAAAAAA'$$), ('group_number', 'task_group_id', $$'gs______QAGAAAAAAAAAAA'$$),
 	('short_count', 'given', $$12$$), ('short_age', 'given', $$'1 min'::interval$$),
 	('shorten', 'given', $$'a b'$$), ('shorten', 'size', $$10$$), ('local_time', 'given', $$'2100-01-01'::timestamptz$$), ('may_see_statements', 'role', $$10$$),
-	('is_awaited', 'xid', $$'1'$$), ('exchange_name', 'exchange', $$1$$),
+	('is_awaited', 'xid', $$'1'$$), ('is_awaited', 'seq', $$1$$), ('exchange_name', 'exchange', $$1$$),
 	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);
 
 \set ECHO all

@@ -23,7 +23,7 @@ SELECT fn FROM call WHERE fn NOT IN (SELECT fn FROM described);
 -- Inner functions that are missing: none; others may be there
 SELECT f FROM string_to_table('background_workers(); clock_now(); count_state(); cron_jobs(); cron_time_zone(); exchange_name(integer);
 	expired_claims(); group_number(tq.slugid); guard_rows();
-	group_progress(tq.slugid); group_slug(bigint, tq.slugid); is_awaited(xid8); is_tolerated(jsonb, integer); local_time(timestamptz);
+	group_progress(tq.slugid); group_slug(bigint, tq.slugid); is_awaited(xid8, bigint); is_tolerated(jsonb, integer); local_time(timestamptz);
 	maintenance_activity(); may_see_statements(oid); priority_name(integer); published_id(); queue_counters(); rate_until(integer);
 	reason_created_name(integer); reason_resolved_name(integer); short_age(interval); short_count(numeric); shorten(text, integer); slugid_cmp(tq.slugid,
 	tq.slugid); slugid_eq(tq.slugid, tq.slugid); slugid_eq_support(internal); slugid_from_uuid(uuid); slugid_ge(tq.slugid, tq.slugid);

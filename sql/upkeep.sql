@@ -84,8 +84,7 @@ SET tq.clock_offset = '1100 days';
 -- what the publisher has begun to publish is there
 DO $$ BEGIN
 	FOR i IN 1 .. 2000 LOOP
-		EXIT WHEN NOT EXISTS (SELECT FROM tq_internal.message
-			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)));
+		EXIT WHEN NOT EXISTS (SELECT FROM tq_internal.unpublished);
 		PERFORM pg_sleep(0.005);
 		COMMIT;
 	END LOOP;

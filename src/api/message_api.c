@@ -367,8 +367,8 @@ tq_ack(PG_FUNCTION_ARGS)
 /* ---- dump and restore ---- */
 
 /*
- * is_awaited(xid xid8) -> bool: whether a dump must contain the messages of
- * that transaction
+ * is_awaited(xid xid8, seq bigint) -> bool: whether a dump must contain the
+ * messages of that row
  */
 Datum
 tq_is_awaited(PG_FUNCTION_ARGS)
@@ -377,27 +377,44 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		tq_error_null("xid");
+	if (PG_ARGISNULL(1))
+		tq_error_null("seq");
 	if (!tq_version_checked && tq_version_unserved() != NULL)
 		PG_RETURN_BOOL(true); /* a dump works with any library */
 	tq_call_begin(true);
-	result = tq_subscribe_is_awaited(PG_GETARG_DATUM(0));
+	result = tq_subscribe_is_awaited(
+		PG_GETARG_FULLTRANSACTIONID(0), PG_GETARG_INT64(1));
 	tq_call_end();
 	PG_RETURN_BOOL(result);
+}
+
+/* Returns the first task of a row of messages; 0 if it has no records. */
+static int64
+first_task_of(HeapTuple row, TupleDesc columns)
+{
+	bool isnull;
+	Datum records = SPI_getbinval(row, columns,
+								  SPI_fnumber(columns, "records"), &isnull);
+
+	return isnull ? 0 : tq_message_first_task(DatumGetByteaPP(records));
 }
 
 /*
  * Trigger on tq_internal.message: stamps a row that is loaded with the
  * transaction that loads it, so that it is published in this database.
  * Nothing is published before the database is in use (activation.c), so the
- * sequence of ids, and the tasks, may be loaded later.
+ * sequence of ids, and the tasks, may be loaded later.  A row that was derived
+ * gets a place in the order of writing.
  */
 Datum
 tq_stamp_message(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	int column;
-	Datum xid;
-	bool isnull = false;
+	HeapTuple row;
+	TupleDesc columns;
+	int changed[2];
+	Datum values[2];
+	bool isnull[2] = {false, false};
 
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
 		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
@@ -409,13 +426,20 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 				 "tq_internal.stamp_message() must be called by a BEFORE INSERT trigger"),
 			 errdetail("It was not called by such a trigger."),
 			 errhint("Do not call it, nor use it for other triggers.")));
-	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
-	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
+	row = trigger->tg_trigtuple;
+	columns = trigger->tg_relation->rd_att;
+	changed[0] = SPI_fnumber(columns, "xid");
+	changed[1] = SPI_fnumber(columns, "seq");
+	values[0] = SPI_getbinval(row, columns, changed[0], &isnull[0]);
+	values[1] = SPI_getbinval(row, columns, changed[1], &isnull[1]);
+	if (!isnull[0] &&
+		tq_message_was_derived(DatumGetFullTransactionId(values[0])))
+		values[1] = Int64GetDatum(first_task_of(row, columns));
+	values[0] = FullTransactionIdGetDatum(GetTopFullTransactionId());
+	isnull[0] = false;
 	tq_request_publication();
 	return PointerGetDatum(
-		heap_modify_tuple_by_cols(trigger->tg_trigtuple,
-								  trigger->tg_relation->rd_att, 1, &column,
-								  &xid, &isnull));
+		heap_modify_tuple_by_cols(row, columns, 2, changed, values, isnull));
 }
 
 /* exchange_name(exchange int) -> text, NULL for an unknown number */

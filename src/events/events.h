@@ -28,6 +28,7 @@ typedef struct TqOutboxBatch
 	bool is_known; /* the rest is known */
 	uint32 wanted; /* exchanges, a bit for each */
 	int segment;   /* of the message log that is written to */
+	bool is_derived; /* those that a new task gets are left to the publisher */
 } TqOutboxBatch;
 
 extern bool tq_outbox_is_wanted(TqExchange exchange);
@@ -41,6 +42,8 @@ extern void tq_outbox_add_notice(TqOutboxBatch *batch,
 extern void tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last);
 extern bool tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
 								  TimestampTz due, TimestampTz now);
+extern bool tq_outbox_may_derive(const TqTaskDefinition *definition,
+								 TimestampTz now);
 extern void tq_outbox_append(TqOutboxBatch *batch);
 extern void tq_outbox_append_detail(TqExchange exchange, const TqTask *task,
 									int run_id, const TqRun *last,
@@ -176,7 +179,7 @@ extern void tq_worker_channel_notify(const TqMessage *notes, int n);
 /* ---- subscription.c: reads the log, for durable readers and others ---- */
 
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
-extern bool tq_subscribe_is_awaited(Datum xid);
+extern bool tq_subscribe_is_awaited(FullTransactionId xid, int64 seq);
 
 /* Whether a subscription has an unread message that matches it. */
 typedef enum TqUnread

@@ -14,11 +14,6 @@
 #include "../core/state.h"
 #include "events.h"
 
-/*
- * Most messages of one row: it has to fit into memory, whatever a call writes.
- */
-#define ROW_MAX 250
-
 /* Timers for what comes later than this are left to the publisher. */
 #define FAR_MS (10 * 60 * 1000)
 
@@ -158,7 +153,7 @@ count_alike(const TqMessage *messages, int n)
 {
 	const TqMessage *first = NULL;
 
-	n = messages[0].detail != NULL ? 1 : Min(n, ROW_MAX);
+	n = messages[0].detail != NULL ? 1 : Min(n, TQ_ROW_MESSAGES);
 	for (int i = 0; i < n; i++)
 	{
 		if (i > 0 && messages[i].detail != NULL)
@@ -279,12 +274,47 @@ tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
 	return false;
 }
 
+/*
+ * Returns whether the publisher can derive the messages of a new task, that it
+ * was created and is pending, and insert the timer of its deadline: then they are
+ * not written (publisher.c).  These are the messages of a task that waits for
+ * nothing, if both are wanted.
+ */
+bool
+tq_outbox_may_derive(const TqTaskDefinition *definition, TimestampTz now)
+{
+	const uint32 both = 1 << TQ_EXCHANGE_TASK_DEFINED |
+						1 << TQ_EXCHANGE_TASK_PENDING;
+	const TqTask *task = &definition->named.task;
+	TqOutboxBatch batch = {0};
+
+	return definition->ndependencies == 0 && task->policy == 0 &&
+		   task->delay == 0 && tq_numbers_may_open() &&
+		   (look_up(&batch) & both) == both && tq_activation_is_committed() &&
+		   tq_deadline_delay == 0 &&
+		   task->deadline > tq_clock_add_ms(now, FAR_MS);
+}
+
+/* Removes the messages that are derived, which are the first of a batch. */
+static void
+leave_out_derived(TqOutboxBatch *batch)
+{
+	Assert(batch->n >= 2 &&
+		   batch->messages[0].exchange == TQ_EXCHANGE_TASK_DEFINED &&
+		   batch->messages[1].exchange == TQ_EXCHANGE_TASK_PENDING);
+	batch->n -= 2;
+	memmove(batch->messages, batch->messages + 2,
+			sizeof(TqMessage) * batch->n);
+}
+
 /* Appends the messages of a batch to the outbox, and empties the batch. */
 void
 tq_outbox_append(TqOutboxBatch *batch)
 {
 	if (batch->n == 0)
 		return;
+	if (batch->is_derived)
+		leave_out_derived(batch);
 	(void) look_up(batch); /* a notice is added without a look */
 	for (int done = 0; done < batch->n;)
 	{

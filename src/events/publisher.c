@@ -23,6 +23,13 @@
  * same snapshot.  What became visible meanwhile waits until that snapshot is
  * worked off, because it may depend on it.
  *
+ * The first messages of most tasks are derived from the tasks (outbox_table.c),
+ * which are found by their numbers: below a mark, no creation was in progress when
+ * the snapshot of the last tick was taken, except some that are listed
+ * (numbers.c, tick_table.c).  The transaction that a task names says, as that of a
+ * row of messages, whether the task was published: so it does no harm to read
+ * it again, and it is not read too late.
+ *
  * Only messages of other transactions are published: a pass in a transaction
  * that has written something would give ids to its messages while it writes
  * more.  Nothing is published inside a transaction block, where the
@@ -633,7 +640,7 @@ tq_publisher_watch_unpublished(void)
 	int n;
 
 	tq_tick_last(&last);
-	cursor = tq_messages_open_without_timer(last.upto);
+	cursor = tq_messages_open_without_timer(&last);
 	outer = MemoryContextSwitchTo(memory);
 	do
 	{
@@ -662,6 +669,9 @@ publish_page(const TqMessagePage *page, const TqTick *last, TqTick *tick,
 
 	tick->published = tq_clock_now();
 	tick->segments = page->segments;
+	tick->derived = page->derived;
+	if (page->derived > 0)
+		tick->segments |= 1 << tick->segment;
 	publish_groups(page->messages, page->n);
 	insert_left_timers(page->messages, page->n);
 	tick->messages = tq_messages_count(page->messages, page->n);
@@ -669,6 +679,8 @@ publish_page(const TqMessagePage *page, const TqTick *last, TqTick *tick,
 	tick->unsent = notification->listened != 0 && notification->later &&
 				   page->n > 0;
 	tq_tick_insert(tick, last, notification->listened != 0);
+	if (page->derived > 0)
+		tq_messages_insert_derived(tick, page->messages, page->n);
 	own_xid = GetTopFullTransactionId();
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (notification->listened == 0 || notification->later)
@@ -680,16 +692,17 @@ publish_page(const TqMessagePage *page, const TqTick *last, TqTick *tick,
 /*
  * Returns the tick of a page.  It covers all that became visible between the
  * last tick and the snapshot `goal`, or a part of that, behind the row
- * after_seq.
+ * after_seq.  After the last part only these creations may be left.
  */
 static TqTick
 tick_of(const TqMessagePage *page, const TqTick *last, Datum goal,
-		bool is_part, int64 after_seq)
+		const TqCreations *creations, bool is_part, int64 after_seq)
 {
 	TqTick tick = {.segment = last->segment,
 				   .since = last->upto,
 				   .upto = page->is_last ? goal : last->upto,
-				   .part_of = page->is_last ? (Datum) 0 : goal};
+				   .part_of = page->is_last ? (Datum) 0 : goal,
+				   .creations = page->is_last ? *creations : last->creations};
 
 	if (!is_part)
 		return tick;
@@ -726,8 +739,9 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 {
 	bool is_part = last->part_of != (Datum) 0;
 	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
+	TqCreations creations = is_part ? last->creations : tq_tick_creations(last);
 	Datum goal = is_part ? last->part_of : tq_snapshot_now();
-	TqRows cursor = tq_messages_open(last->upto, goal, after_seq);
+	TqRows cursor = tq_messages_open(last, goal, after_seq);
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq publication",
 												 ALLOCSET_DEFAULT_SIZES);
@@ -751,7 +765,7 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 		if (page.n == 0 && !is_part)
 			break;
 		published += Max(page.n, 1);
-		tick = tick_of(&page, last, goal, is_part, after_seq);
+		tick = tick_of(&page, last, goal, &creations, is_part, after_seq);
 		publish_page(&page, last, &tick, notification);
 		after_seq = tick.upto_seq;
 		if (i == 0)

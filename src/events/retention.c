@@ -67,7 +67,7 @@ tq_retention_published_before(TimestampTz now)
 	if (tq_publisher_is_in_block())
 		return DT_NOEND;
 	tq_tick_last(&last);
-	if (tq_message_is_unpublished(last.upto))
+	if (tq_message_is_unpublished(&last))
 		since = Min(since, tq_tick_last_whole());
 	return since;
 }
@@ -88,7 +88,7 @@ tq_retention_forgotten_before(TimestampTz now)
 
 	tq_tick_last(&last);
 	if (oldest == 0)
-		return tq_message_is_unpublished(last.upto) ? published : DT_NOEND;
+		return tq_message_is_unpublished(&last) ? published : DT_NOEND;
 	oldest = Max(oldest, retention_kept_since(now));
 	return Min(published, tq_clock_add_ms(oldest, -PUBLISH_SLACK_MS));
 }

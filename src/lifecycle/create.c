@@ -572,6 +572,7 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 		while (!is_new[i] && !adopt_existing(&stored, definition, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
 		batch[positions[i]]->is_new = is_new[i];
+		definition->is_derived = definition->is_derived && is_new[i];
 		/*
 		 * No other session can know an id that this call has just generated,
 		 * so such a task needs no check of its group.
@@ -794,6 +795,7 @@ position_tasks(TqTaskDefinition *tasks, const int *order, int n,
 	if (tq_queue_settings_exist())
 		check_limits(tasks, n, batch, &transitions);
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);
+	transitions.outbox.is_derived = n == 1 && tasks->is_derived;
 	tq_transitions_finish(&transitions);
 	if (created > 0)
 		check_quotas(tasks, n, batch);
@@ -851,8 +853,13 @@ create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
 	tq_bucket_check(tasks, n);
 	if (is_any_joining(tasks, n))
 		join_groups(tasks, n);
-	for (int i = 0; i < n; i++)
-		tasks[order[i]].named.task.id = tq_id_next();
+	if (n == 1 && tq_outbox_may_derive(tasks, now))
+		tasks->named.task.id = tq_id_open(&tasks->is_derived);
+	else
+	{
+		for (int i = 0; i < n; i++)
+			tasks[order[i]].named.task.id = tq_id_next();
+	}
 	created = insert_tasks(tasks, n, repeat, batch);
 	if (left_out != NULL)
 		check_left_out(tasks, n, batch, left_out);

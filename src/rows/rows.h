@@ -19,11 +19,14 @@
 #include "utils/hsearch.h"
 #include "utils/relcache.h"
 
+#include "../shmem/shmem.h"
 #include "../util/util.h"
 
 /* ---- table.c: writes rows through the table access method ---- */
 
 extern int64 tq_id_next(void);
+extern int64 tq_id_open(bool *opened);
+extern bool tq_id_read_open(TqOpenNumbers *numbers);
 
 #define TQ_MAX_KEYS 3
 

@@ -52,7 +52,6 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "../shmem/shmem.h"
 #include "rows.h"
 
 /*
@@ -672,16 +671,38 @@ tq_relation_oid(TqRelation *relation)
 }
 
 /*
- * Returns the next number of the sequence for internal ids and for the order in
- * queues, of a block that the sessions of this database share (numbers.c).
+ * The sequence for internal ids and for the order in queues; sessions of this
+ * database share its numbers (numbers.c).
  */
-int64
-tq_id_next(void)
+static Oid
+id_sequence(void)
 {
 	static TqRelation sequence = TQ_RELATION("id_seq");
 
+	return tq_relation_oid(&sequence);
+}
+
+/* Returns the next number. */
+int64
+tq_id_next(void)
+{
 	PreventCommandIfReadOnly("nextval()");
-	return tq_numbers_next(tq_relation_oid(&sequence));
+	return tq_numbers_next(id_sequence());
+}
+
+/* The same, and opens it for the publisher if possible. */
+int64
+tq_id_open(bool *opened)
+{
+	PreventCommandIfReadOnly("nextval()");
+	return tq_numbers_open(id_sequence(), opened);
+}
+
+/* Reads which numbers are open; returns false if none is. */
+bool
+tq_id_read_open(TqOpenNumbers *numbers)
+{
+	return tq_numbers_read_open(id_sequence(), numbers);
 }
 
 /* ---- tables ---- */

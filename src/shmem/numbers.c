@@ -46,16 +46,42 @@
  * or the sequence was set back.  No lock is held while a block is drawn, because
  * nextval() may wait for a transaction that has locked the sequence.
  *
+ * Open numbers
+ * ------------
+ * The publisher derives the messages of most new tasks from their rows
+ * (publisher.c), and finds these by their numbers.  So it has to know from which
+ * number on there may be tasks that the snapshot of its next pass shows first.
+ *
+ *	creator									publisher
+ *	O1	open = next, a bound				P1	n = next
+ *	O2	take a number, which is not less	P2	read what is open
+ *	O3	open = that number					P3	take a snapshot
+ *	O4	the commit becomes visible
+ *	O5	open = 0
+ *
+ * A task that the snapshot of P3 does not show, and a later one does, has O4 after
+ * P3, so O5 as well.  If its O1 was before P2, then P2 has read a number that is
+ * not greater than that of the task.  Otherwise O2 is after P1, and the number of
+ * the task is not less than n, because numbers ascend.  Where they do not, because
+ * a setval() came between O1 and O2, the creator does without.  There is a full
+ * barrier between O1 and O2, and between P1 and P2.
+ *
+ * A transaction opens one number at most, which stays open until the transaction
+ * ends in whatever way.  A prepared one would end in another session, so where
+ * these are possible none is opened.
+ *
  * Locks: blocks->lock protects which database an entry is of, its sequence, and
  * B1 to B3.  A session reads the sequence of its own entry without the lock: only
  * a transaction that locks all other calls out can replace the sequence.  Nothing
- * else is taken meanwhile.
+ * else is taken meanwhile.  What is open, only its own process writes.
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/twophase.h"
 #include "catalog/pg_sequence.h"
 #include "commands/sequence.h"
+#include "storage/proc.h"
 #include "utils/syscache.h"
 
 #include "shmem.h"
@@ -77,7 +103,21 @@ typedef struct NumberBlocks
 	NumberBlock all[DATABASES];
 } NumberBlocks;
 
+/* What a process has open, in a cache line of its own. */
+typedef union OpenNumber
+{
+	struct
+	{
+		Oid database; /* set before the number */
+		pg_atomic_uint64 number; /* 0: none; twice a number, and 1 if exact */
+	} of;
+	char line[PG_CACHE_LINE_SIZE];
+} OpenNumber;
+
 static NumberBlocks *blocks = NULL; /* NULL: no shared memory */
+static OpenNumber *open_numbers = NULL;
+
+static bool is_open = false; /* has this transaction opened a number */
 
 /* That of this database, and the same once this session has begun a block. */
 static NumberBlock *entry = NULL;
@@ -86,15 +126,20 @@ static NumberBlock *mine = NULL;
 static Size
 numbers_size(void)
 {
-	return sizeof(NumberBlocks);
+	return add_size(MAXALIGN(sizeof(NumberBlocks)),
+					mul_size(MaxBackends, sizeof(OpenNumber)));
 }
 
 static void
 numbers_startup(void *memory, bool is_new, LWLockPadded *locks)
 {
 	blocks = memory;
+	open_numbers = (OpenNumber *) ((char *) memory +
+								   MAXALIGN(sizeof(NumberBlocks)));
 	if (!is_new)
 		return;
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u64(&open_numbers[i].of.number, 0);
 	blocks->lock = &locks[0].lock;
 	for (int i = 0; i < DATABASES; i++)
 	{
@@ -271,4 +316,99 @@ tq_numbers_next(Oid sequence)
 			return first;
 	}
 	return number;
+}
+
+/* ---- open numbers ---- */
+
+/* Closes the number of this transaction, which has ended. */
+static void
+close_number(void)
+{
+	is_open = false;
+	pg_memory_barrier();
+	pg_atomic_write_u64(&open_numbers[TqMyProcNumber()].of.number, 0);
+}
+
+const TqXactEnd tq_numbers_xact_end = {.has_work = &is_open,
+									   .reset = close_number};
+
+/* Returns whether this transaction may open a number. */
+bool
+tq_numbers_may_open(void)
+{
+	return blocks != NULL && !is_open && max_prepared_xacts == 0;
+}
+
+/* Returns whether this session takes its numbers from a block of a sequence. */
+static bool
+has_block(Oid sequence)
+{
+	return mine != NULL && mine->sequence == sequence;
+}
+
+/*
+ * Returns the next number of a sequence, and opens it if that is possible.  The
+ * caller has found that this transaction may.
+ */
+int64
+tq_numbers_open(Oid sequence, bool *opened)
+{
+	OpenNumber *own = &open_numbers[TqMyProcNumber()];
+	uint64 bound;
+	int64 number;
+
+	*opened = false;
+	if (!has_block(sequence))
+		(void) tq_numbers_next(sequence);
+	if (!has_block(sequence))
+		return tq_numbers_next(sequence);
+	own->of.database = MyDatabaseId;
+	pg_write_barrier();
+	bound = pg_atomic_read_u64(&mine->next);
+	is_open = true;
+	pg_atomic_write_u64(&own->of.number, bound << 1);
+	pg_memory_barrier();
+	number = tq_numbers_next(sequence);
+	*opened = (uint64) number >= bound;
+	pg_atomic_write_u64(&own->of.number, (uint64) number << 1 | 1);
+	return number;
+}
+
+/*
+ * Reads which numbers of this database are open, before a snapshot is taken: all
+ * from `from` on may be, and of the lower ones those in numbers[].  Returns false
+ * if no session has taken a number of that sequence since the server started, so
+ * that none is open.
+ */
+bool
+tq_numbers_read_open(Oid sequence, TqOpenNumbers *result)
+{
+	NumberBlock *block = NULL;
+
+	result->n = 0;
+	if (blocks == NULL)
+		return false;
+	LWLockAcquire(blocks->lock, LW_SHARED);
+	block = numbers_find(MyDatabaseId);
+	if (block != NULL && block->sequence != sequence)
+		block = NULL;
+	LWLockRelease(blocks->lock);
+	if (block == NULL)
+		return false;
+	result->from = (int64) pg_atomic_read_u64(&block->next);
+	pg_memory_barrier();
+	result->numbers = palloc(sizeof(int64) * MaxBackends);
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		uint64 open = pg_atomic_read_u64(&open_numbers[i].of.number);
+
+		pg_read_barrier();
+		if (open == 0 || open_numbers[i].of.database != MyDatabaseId)
+			continue;
+		if (open & 1)
+			result->numbers[result->n++] = (int64) (open >> 1);
+		else
+			result->from = Min(result->from, (int64) (open >> 1));
+	}
+	return true;
 }

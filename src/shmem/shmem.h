@@ -297,7 +297,20 @@ extern void tq_lru_free_database(const TqLruSets *sets);
 
 extern const TqShmemPart tq_numbers_shmem;
 
+extern const TqXactEnd tq_numbers_xact_end;
+
+/* Numbers of creations that were in progress, all or some of those there are. */
+typedef struct TqOpenNumbers
+{
+	int64 from; /* all from this one on */
+	int64 *numbers;
+	int n;
+} TqOpenNumbers;
+
 extern int64 tq_numbers_next(Oid sequence);
+extern bool tq_numbers_may_open(void);
+extern int64 tq_numbers_open(Oid sequence, bool *opened);
+extern bool tq_numbers_read_open(Oid sequence, TqOpenNumbers *result);
 
 /* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
 

@@ -11,8 +11,10 @@ CREATE VIEW tq_internal.unpublished AS
 		CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid = x.xid ORDER BY m.xid, m.seq LIMIT 10001) AS m
 	UNION ALL
 	SELECT m.xid, m.seq
-	FROM t CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid >= COALESCE(pg_snapshot_xmax(t.upto), '0') ORDER BY m.xid, m.seq LIMIT 10001) AS m;
-COMMENT ON VIEW tq_internal.unpublished IS 'messages that wait for the publisher: the first 10,001 of each transaction that was in progress at the last tick, and of the later ones';
+	FROM t CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid >= COALESCE(pg_snapshot_xmax(t.upto), '0') ORDER BY m.xid, m.seq LIMIT 10001) AS m
+	UNION ALL
+	SELECT u.xid, u.task FROM tq_internal.underived u;
+COMMENT ON VIEW tq_internal.unpublished IS 'messages that wait for the publisher: the first 10,001 of each transaction that was in progress at the last tick, and of the later ones; and new tasks whose messages it derives';
 
 -- When the first of each kind of timer is due.  Rows that have expired may wait.
 CREATE VIEW tq_internal.first_due AS

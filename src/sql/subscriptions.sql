@@ -201,6 +201,6 @@ CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_ack' LANGUAGE C;
 COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
 
-CREATE FUNCTION tq_internal.is_awaited(xid xid8) RETURNS bool
+CREATE FUNCTION tq_internal.is_awaited(xid xid8, seq bigint) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq_internal.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
+COMMENT ON FUNCTION tq_internal.is_awaited(xid8, bigint) IS 'for pg_dump: whether the messages of a row are unpublished, or not acknowledged by a subscription';

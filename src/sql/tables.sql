@@ -119,7 +119,8 @@ CREATE TABLE tq_internal.task (
 	payload jsonb NOT NULL,
 	metadata jsonb,					-- NULL: made by enqueue() without a name
 	tags jsonb,
-	extra jsonb
+	extra jsonb,
+	xid xid8						-- top-level transaction that created it, if the publisher derives its first messages from this row
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
@@ -141,7 +142,8 @@ CREATE TABLE tq_internal.departed (
 	scheduler_id text,				-- NULL, as in the next: as in task
 	project_id text,
 	routes text[],
-	tags jsonb
+	tags jsonb,
+	xid xid8						-- as in task
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE tq_internal.departed IS 'tasks that have expired, as the messages about them that are kept need them; src/storage/departed_table.c';
 CREATE INDEX departed_since ON tq_internal.departed (since);
@@ -416,8 +418,8 @@ CREATE INDEX artifact_expires ON tq_internal.artifact (expires);
 -- publisher finds what has become visible since the last tick.  The message log
 -- has six segments; src/storage/log_segment_table.c.
 CREATE TABLE tq_internal.message (
-	xid xid8 NOT NULL,				-- top-level transaction that wrote it
-	seq bigint NOT NULL,			-- order of writing
+	xid xid8 NOT NULL,				-- top-level transaction that wrote it; 2: what the publisher has derived
+	seq bigint NOT NULL,			-- order of writing; of what was derived, last_id of the tick
 	taken_until timestamptz,		-- of the runs that the messages show as running
 	due timestamptz,				-- of the timer that the publisher inserts: of a deadline, of a claim
 	worker int,						-- that had claimed them
@@ -444,6 +446,9 @@ CREATE TABLE tq_internal.tick (
 	after_seq bigint,				-- a part has the rows between these two
 	upto_seq bigint,
 	xids xid8[],					-- of these transactions; NULL if the tick is not a part
+	derived int,					-- how many messages it has that the publisher has derived; NULL: none
+	low bigint,						-- of tasks with lower numbers none was being created when upto was taken
+	open bigint[],					-- except of these
 	PRIMARY KEY (last_id, segment)
 ) PARTITION BY LIST (segment);
 COMMENT ON TABLE tq_internal.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
@@ -685,13 +690,14 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
 -- Only messages that are unpublished or not acknowledged by a subscription are
--- dumped.  Ticks and the state of segments belong to one server.
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_4', 'WHERE tq_internal.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_5', 'WHERE tq_internal.is_awaited(xid)');
+-- dumped.  Ticks and the state of segments belong to one server.  Of a task whose
+-- messages are to be derived, pg_dump reads a row of messages.
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_4', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_5', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_0', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_1', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_2', 'WHERE false');

@@ -71,14 +71,38 @@ CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
 
+-- New tasks whose messages the publisher has not derived yet: it finds them by their
+-- numbers (src/events/publisher.c).
+CREATE VIEW tq_internal.underived AS
+	SELECT n.id AS task, n.xid, n.deadline, n.priority
+	FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
+		CROSS JOIN LATERAL (
+			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline) AS deadline, c.priority FROM tq_internal.task c WHERE c.id >= t.low
+			UNION ALL
+			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline), c.priority FROM tq_internal.task c WHERE c.id = ANY (t.open) AND c.id < t.low
+			UNION ALL
+			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id >= t.low
+			UNION ALL
+			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id = ANY (t.open) AND c.id < t.low) AS n
+	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto);
+COMMENT ON VIEW tq_internal.underived IS 'new tasks whose first messages wait for the publisher, which derives them from the tasks';
+
+CREATE VIEW tq_internal.underived_message AS
+	SELECT u.xid, u.task AS seq, NULL::timestamptz AS taken_until, nullif(u.deadline, 'infinity') AS due, u.priority::int AS worker, 0::smallint AS segment,
+		''::bytea AS records, NULL::jsonb AS detail
+	FROM tq_internal.underived u;
+COMMENT ON VIEW tq_internal.underived_message IS 'for pg_dump: the same as rows of message, which have no records';
+
 -- A timer that is left to the publisher: its message is not visible in the last
 -- tick.  The records begin with the id of the first task.
 CREATE VIEW tq_internal.left_timer AS
-	SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint AS task, m.due, m.taken_until IS NOT NULL AS is_claim
+	SELECT CASE WHEN m.records = '' THEN m.seq ELSE ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint END AS task, m.due, m.taken_until IS NOT NULL AS is_claim
 	FROM tq_internal.message m
 	WHERE m.due IS NOT NULL
 		AND m.xid >= coalesce((SELECT pg_snapshot_xmin(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), '0')
-		AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1));
+		AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))
+	UNION ALL
+	SELECT u.task, u.deadline, false FROM tq_internal.underived u WHERE u.deadline < 'infinity';
 COMMENT ON VIEW tq_internal.left_timer IS 'timers of deadlines and claims that the publisher will insert when it publishes their messages';
 
 -- ---- rows that the caller may see ----

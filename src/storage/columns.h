@@ -73,7 +73,8 @@
 	X(t, scheduler_id, own, scheduler_id)                                     \
 	X(t, project_id, own, project_id)                                         \
 	X(t, dependencies, own, dependencies)                                     \
-	TQ_TASK_LARGE(X, t)
+	TQ_TASK_LARGE(X, t)                                                       \
+	X(t, xid, own, )
 
 #define TQ_DEPARTED_TASK(X, t)                                                \
 	X(t, created, time, named.task.created)                                   \
@@ -92,7 +93,8 @@
 	TQ_DEPARTED_TASK(X, t)                                                    \
 	X(t, project_id, own, )                                                   \
 	X(t, routes, own, )                                                       \
-	X(t, tags, own, )
+	X(t, tags, own, )                                                         \
+	X(t, xid, own, )
 
 #define TQ_RUN_COLUMNS(X, t)                                                  \
 	X(t, task, int64, task)                                                   \
@@ -228,7 +230,10 @@
 	X(t, timeline, int32, timeline)                                           \
 	X(t, after_seq, int64_or_null, after_seq)                                 \
 	X(t, upto_seq, int64_or_null, upto_seq)                                   \
-	X(t, xids, datum, xids)
+	X(t, xids, datum, xids)                                                   \
+	X(t, derived, int32_or_null, derived)                                     \
+	X(t, low, int64_or_null, creations.low)                                   \
+	X(t, open, datum, creations.open)
 
 #define TQ_SECRET_TIMES(X, t)                                                 \
 	X(t, since, time, since)                                                  \

@@ -38,9 +38,7 @@ static TqStatement count_claimed = TQ_STATEMENT(
 
 /* The publisher inserts these timers, normally long before they are due. */
 static TqStatement left_timers = TQ_STATEMENT(
-	"SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint"
-	" FROM tq_internal.unpublished u JOIN tq_internal.message m ON m.xid = u.xid AND m.seq = u.seq"
-	" WHERE m.due <= $1 AND (m.taken_until IS NOT NULL) = $2 LIMIT $3",
+	"SELECT l.task FROM tq_internal.left_timer l WHERE l.due <= $1 AND l.is_claim = $2 LIMIT $3",
 	TIMESTAMPTZOID, BOOLOID, INT4OID);
 
 /*

@@ -10,9 +10,20 @@
 #define TQ_LOG_H
 
 #include "../core/types.h"
+#include "../shmem/shmem.h"
 #include "../util/util.h"
 
 /* ---- tick_table.c: publications ---- */
+
+/*
+ * Creations of tasks that were perhaps in progress: those with numbers from `low`
+ * on, and some others.
+ */
+typedef struct TqCreations
+{
+	int64 low;
+	Datum open; /* array of their numbers; 0: none */
+} TqCreations;
 
 /*
  * A tick is one publication: the messages that became visible between two
@@ -35,11 +46,14 @@ typedef struct TqTick
 	int64 after_seq; /* a part has the rows that xids wrote between the two */
 	int64 upto_seq;
 	Datum xids; /* 0: the tick is not a part */
+	int derived; /* messages that were derived from tasks */
+	TqCreations creations;
 } TqTick;
 
 extern bool tq_publisher_try_lock(void);
 extern void tq_publisher_unlock(void);
 extern Datum tq_snapshot_now(void);
+extern TqCreations tq_tick_creations(const TqTick *last);
 extern Datum tq_snapshot_acked(void);
 extern void tq_tick_last(TqTick *tick);
 extern int64 tq_tick_last_id(void);
@@ -71,13 +85,19 @@ typedef struct TqMessage
 	int32 worker;  /* that has the run, or had it when it alerts; 0: none */
 	Jsonb *detail; /* further content of the message; NULL: none */
 	TimestampTz published;
+	int64 seq;       /* order of writing */
+	bool is_derived; /* from a new task; the tick has no row of it yet */
 } TqMessage;
+
+/* Most messages of one row: it has to fit into memory, whatever a call writes. */
+#define TQ_ROW_MESSAGES 250
 
 /* A page of what is to be published, in the order of writing. */
 typedef struct TqMessagePage
 {
 	TqMessage *messages; /* including notes to the publisher */
 	int n;
+	int derived; /* how many of them are */
 	int segments;
 	int64 last_seq;
 	Datum xids;   /* the transactions that wrote them */
@@ -85,9 +105,11 @@ typedef struct TqMessagePage
 } TqMessagePage;
 
 extern void tq_messages_insert(int segment, const TqMessage *messages, int n);
-extern TqRows tq_messages_open_without_timer(Datum upto);
+extern void tq_messages_insert_derived(const TqTick *tick,
+									   const TqMessage *messages, int n);
+extern TqRows tq_messages_open_without_timer(const TqTick *last);
 extern TqMessage *tq_messages_some(TqRows cursor, int *n);
-extern TqRows tq_messages_open(Datum since, Datum upto, int64 after_seq);
+extern TqRows tq_messages_open(const TqTick *last, Datum upto, int64 after_seq);
 extern void tq_messages_page(TqRows cursor, TqMessagePage *page);
 extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found,
 									  TqMessage **notes, int *nnotes);
@@ -95,8 +117,10 @@ extern TqMessage *tq_messages_notes(const TqMessage *messages, int n,
 									int *found);
 extern int tq_messages_count(const TqMessage *messages, int n);
 extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
+extern bool tq_message_was_derived(FullTransactionId xid);
+extern int64 tq_message_first_task(const bytea *records);
 extern int64 tq_message_last_id(void);
-extern bool tq_message_is_unpublished(Datum upto);
+extern bool tq_message_is_unpublished(const TqTick *last);
 
 /* ---- log_segment_table.c: the segments of the log ---- */
 
@@ -159,6 +183,7 @@ extern bool tq_subscription_ack(const char *name, int64 id, int64 before,
 								TimestampTz now);
 extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
 extern TimestampTz tq_subscription_slowest(void);
+extern int64 tq_subscription_least_acked(void);
 extern TqBehind *tq_subscriptions_behind(int64 last_id, int *found);
 extern bool tq_subscription_lose(const char *name, int64 last_id);
 

@@ -6,6 +6,13 @@
  * The row carries the top-level transaction id, by which a snapshot shows
  * whether it has been published.  If a savepoint was rolled back, the row
  * itself is not visible.
+ *
+ * The two messages of most new tasks are not written, but derived: the publisher
+ * reads such a task, whose row carries the transaction id instead, as if it were
+ * a row of messages that was written when the task got its number.  What a tick
+ * has derived it keeps in rows of its own, many tasks in each: then neither a
+ * change nor the end of a task matters.  These rows have DERIVED_XID, which every
+ * snapshot shows as old, and as seq the last id of the tick.
  */
 #include "postgres.h"
 
@@ -192,6 +199,11 @@ next_record(const bytea *records, const uint8 *at, int64 before,
 
 TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 
+/* The xid of rows that the publisher has derived. */
+#define DERIVED_XID FullTransactionIdFromU64(FrozenTransactionId)
+
+#define OF_CREATION 2 /* messages that are derived of a task */
+
 static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
 										   TQ_RELATION("message_1"),
 										   TQ_RELATION("message_2"),
@@ -208,33 +220,69 @@ static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
  * after an ANALYZE of an empty log, the planner would look at each row of the
  * log first.
  */
-static TqStatement messages_between = TQ_STATEMENT(
-	"SELECT m.* FROM ("
-	"SELECT * FROM tq_internal.message"
-	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
-	" UNION ALL"
-	" SELECT * FROM tq_internal.message WHERE xid = ANY (ARRAY("
+#define WRITTEN                                                               \
+	"SELECT * FROM tq_internal.message"                                       \
+	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"       \
+	" UNION ALL"                                                              \
+	" SELECT * FROM tq_internal.message WHERE xid = ANY (ARRAY("              \
 	"SELECT x.xid FROM pg_snapshot_xip($1) AS x (xid) WHERE pg_visible_in_snapshot(x.xid, $2)))"
-	") AS m WHERE pg_visible_in_snapshot(m.xid, $2) AND m.seq > $3 ORDER BY m.seq",
-	PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID);
+#define BETWEEN(rows)                                                         \
+	"SELECT m.* FROM (" rows                                                  \
+	") AS m WHERE pg_visible_in_snapshot(m.xid, $2) AND m.seq > $3 ORDER BY m.seq"
+
+static TqStatement messages_between = TQ_STATEMENT(BETWEEN(WRITTEN),
+												   PG_SNAPSHOTOID,
+												   PG_SNAPSHOTOID, INT8OID);
+
+/*
+ * The new tasks whose messages are derived, as rows without records: a part of a
+ * union.  They, or what is left of them, have numbers from one on, or are listed.
+ */
+#define OF_TABLE(table, due, numbers)                                         \
+	" UNION ALL"                                                              \
+	" SELECT t.xid, t.id, NULL, " due ", t.priority, NULL, NULL, NULL"        \
+	" FROM tq_internal." table " t WHERE " numbers                            \
+	" AND t.xid IS NOT NULL AND NOT pg_visible_in_snapshot(t.xid, $1)"
+#define CREATED_IN(table, due, low, open)                                     \
+	OF_TABLE(table, due, "t.id >= " low)                                      \
+	OF_TABLE(table, due, "t.id = ANY (" open ") AND t.id < " low)
+#define CREATED(low, open)                                                    \
+	CREATED_IN("task",                                                        \
+			   "nullif(coalesce(t.effective_deadline, t.deadline), 'infinity')",  \
+			   low, open)                                                         \
+	CREATED_IN("departed", "nullif(t.effective_deadline, 'infinity')", low,   \
+			   open)
+
+static TqStatement messages_new =
+	TQ_STATEMENT(BETWEEN(WRITTEN CREATED("$4", "$5")), PG_SNAPSHOTOID,
+				 PG_SNAPSHOTOID, INT8OID, INT8OID, INT8ARRAYOID);
+
+static TqStatement messages_derived = TQ_STATEMENT(
+	"SELECT m.* FROM tq_internal.message m"
+	" WHERE m.xid = '2' AND m.seq = $1 AND m.segment = $2",
+	INT8OID, INT4OID);
 
 static TqStatement messages_of_part = TQ_STATEMENT(
 	"SELECT m.* FROM tq_internal.message m"
 	" WHERE m.xid = ANY ($1) AND m.seq > $2 AND m.seq <= $3 ORDER BY m.seq",
 	XID8ARRAYOID, INT8OID, INT8OID);
 
-/* Rows of other transactions; the end of this one wakes the publisher. */
+/*
+ * Rows and tasks of other transactions; the end of this one wakes the publisher.
+ */
 static TqStatement others_unpublished = TQ_STATEMENT(
-	"SELECT 1 FROM tq_internal.message WHERE xid >= pg_snapshot_xmin($1)"
-	" AND NOT pg_visible_in_snapshot(xid, $1)"
-	" AND xid IS DISTINCT FROM pg_current_xact_id_if_assigned() LIMIT 1",
-	PG_SNAPSHOTOID);
+	"SELECT 1 FROM (SELECT * FROM tq_internal.message m WHERE m.xid >= pg_snapshot_xmin($1)"
+	" AND NOT pg_visible_in_snapshot(m.xid, $1)" CREATED(
+		"$2",
+		"$3") ") AS m WHERE m.xid IS DISTINCT FROM pg_current_xact_id_if_assigned() LIMIT 1",
+	PG_SNAPSHOTOID, INT8OID, INT8ARRAYOID);
 
-/* Of those rows, and those of this transaction, the ones with a due time. */
+/* Those, and what this transaction has written, with a due time. */
 static TqStatement without_timer = TQ_STATEMENT(
 	"SELECT m.* FROM tq_internal.message m WHERE m.xid >= pg_snapshot_xmin($1)"
-	" AND NOT pg_visible_in_snapshot(m.xid, $1) AND m.due IS NOT NULL",
-	PG_SNAPSHOTOID);
+	" AND NOT pg_visible_in_snapshot(m.xid, $1) AND m.due IS NOT NULL" CREATED(
+		"$2", "$3"),
+	PG_SNAPSHOTOID, INT8OID, INT8ARRAYOID);
 
 static TqStatement last_id = TQ_STATEMENT(
 	"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM tq_internal.message_id_seq",
@@ -275,13 +323,54 @@ tq_messages_insert(int segment, const TqMessage *messages, int n)
 
 /* ---- reading ---- */
 
-/* Returns the records of a row. */
+/*
+ * Returns the records of a row; NULL: it is a new task.  They are empty if it was
+ * one when it was dumped.
+ */
 static bytea *
 records_of(TupleTableSlot *slot)
 {
 	bool isnull;
+	Datum records = slot_getattr(slot, Anum_message_records, &isnull);
 
-	return DatumGetByteaPP(slot_getattr(slot, Anum_message_records, &isnull));
+	return isnull ? NULL : DatumGetByteaPP(records);
+}
+
+static bool
+is_task(const bytea *records)
+{
+	return records == NULL || VARSIZE_ANY_EXHDR(records) == 0;
+}
+
+static int
+count_messages(TupleTableSlot *slot)
+{
+	const bytea *records = records_of(slot);
+
+	return is_task(records) ? OF_CREATION : count_records(records);
+}
+
+/*
+ * Derives the messages of a row that is a new task, which is pending from its
+ * creation on, and returns their number.
+ */
+static int
+derive(TupleTableSlot *slot, bool is_derived, TqMessage *messages)
+{
+	int64 task = tq_row_int64(slot, Anum_message_seq);
+	TqMessage message = {.task = task,
+						 .seq = task,
+						 .priority = tq_row_int32(slot, Anum_message_worker),
+						 .is_derived = is_derived};
+
+	messages[0] = messages[1] = message;
+	messages[0].exchange = TQ_EXCHANGE_TASK_DEFINED;
+	messages[0].state = TQ_STATE_UNSCHEDULED;
+	messages[0].run_id = messages[0].last_run = -1;
+	messages[0].due = tq_row_time(slot, Anum_message_due);
+	messages[1].exchange = TQ_EXCHANGE_TASK_PENDING;
+	messages[1].state = TQ_STATE_PENDING;
+	return OF_CREATION;
 }
 
 /*
@@ -292,15 +381,21 @@ static int
 outbox_read_row(TupleTableSlot *slot, TqMessage *messages)
 {
 	const bytea *records = records_of(slot);
-	/* The position of the first record. */
-	const uint8 *at = BYTES(records) + HEADER_BYTES;
-	int n = count_records(records);
+	const uint8 *at;
+	int n = count_messages(slot);
+	int64 seq = tq_row_int64(slot, Anum_message_seq);
+	bool is_derived = FullTransactionIdEquals(tq_row_xid8(slot,
+														  Anum_message_xid),
+											  DERIVED_XID);
 	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
 	TimestampTz due = tq_row_time(slot, Anum_message_due);
 	int32 worker = tq_row_int32(slot, Anum_message_worker);
 	Jsonb *detail = tq_row_varlena(slot, Anum_message_detail);
 	Record record = {.task = 0};
 
+	if (is_task(records))
+		return derive(slot, records == NULL, messages);
+	at = BYTES(records) + HEADER_BYTES;
 	for (int i = 0; i < n; i++)
 	{
 		at = next_record(records, at, record.task, &record);
@@ -310,6 +405,7 @@ outbox_read_row(TupleTableSlot *slot, TqMessage *messages)
 								  .last_run = record.last_run,
 								  .state = record.state,
 								  .priority = record.priority,
+								  .seq = is_derived ? record.task : seq,
 								  .detail = detail};
 		if (record.state == TQ_STATE_RUNNING)
 			messages[i].taken_until = taken_until;
@@ -333,7 +429,7 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 	for (uint64 row = 0; row < rows; row++)
 	{
 		tq_spi_store(slot, row);
-		all += count_records(records_of(slot));
+		all += count_messages(slot);
 	}
 	if (messages == NULL)
 		messages = palloc_extended(sizeof(TqMessage) * Max(all, 1),
@@ -349,25 +445,40 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 	return messages;
 }
 
-/*
- * Opens a cursor on the rows that became visible between two snapshots and
- * have a greater seq than after_seq; tq_messages_page() reads it.
- */
-TqRows
-tq_messages_open(Datum since, Datum upto, int64 after_seq)
+/* Returns the creations that a tick lists, as an array. */
+static Datum
+open_of(const TqTick *tick)
 {
-	return tq_spi_rows_open(&messages_between,
-							TQ_VALUES(since, upto, Int64GetDatum(after_seq)));
+	return tick->creations.open != (Datum) 0 ? tick->creations.open
+											 : tq_array_int64(NULL, 0);
 }
 
 /*
- * Opens a cursor on the rows with a due time that are not visible in the
- * snapshot of the last tick; tq_messages_some() reads it.
+ * Opens a cursor on the rows and new tasks that became visible since a tick, are
+ * visible in the snapshot upto, and have a greater seq than after_seq;
+ * tq_messages_page() reads it.
  */
 TqRows
-tq_messages_open_without_timer(Datum upto)
+tq_messages_open(const TqTick *last, Datum upto, int64 after_seq)
 {
-	return tq_spi_rows_open(&without_timer, TQ_VALUES(upto));
+	return tq_spi_rows_open(&messages_new,
+							TQ_VALUES(last->upto, upto,
+									  Int64GetDatum(after_seq),
+									  Int64GetDatum(last->creations.low),
+									  open_of(last)));
+}
+
+/*
+ * Opens a cursor on the rows with a due time, and the new tasks, that are not
+ * visible in the snapshot of the last tick; tq_messages_some() reads it.
+ */
+TqRows
+tq_messages_open_without_timer(const TqTick *last)
+{
+	return tq_spi_rows_open(&without_timer,
+							TQ_VALUES(last->upto,
+									  Int64GetDatum(last->creations.low),
+									  open_of(last)));
 }
 
 /* Reads some of the messages of a cursor; none after the last. */
@@ -418,8 +529,13 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 		for (int row = 0; row < rows; row++)
 		{
 			tq_spi_store(slot, row);
-			page->segments |= 1 << tq_row_int16(slot, Anum_message_segment);
 			page->last_seq = tq_row_int64(slot, Anum_message_seq);
+			if (records_of(slot) == NULL)
+			{
+				page->derived += OF_CREATION;
+				continue;
+			}
+			page->segments |= 1 << tq_row_int16(slot, Anum_message_segment);
 			xids[nxids++] = tq_row_xid8(slot, Anum_message_xid);
 		}
 		ExecDropSingleTupleTableSlot(slot);
@@ -439,6 +555,78 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 						FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
+/* Stores what was derived of the messages of a tick. */
+void
+tq_messages_insert_derived(const TqTick *tick, const TqMessage *messages, int n)
+{
+	TqTable *table = tq_table_open(&segments[tick->segment]);
+	TqMessage *some = palloc(sizeof(TqMessage) * TQ_ROW_MESSAGES);
+	int filled = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].is_derived)
+			some[filled++] = messages[i];
+		if (filled == TQ_ROW_MESSAGES || (i + 1 == n && filled > 0))
+		{
+			TupleTableSlot *slot = tq_table_new_row(table);
+
+			tq_put_xid8(slot, Anum_message_xid, DERIVED_XID);
+			tq_put_int64(slot, Anum_message_seq, tick->last_id);
+			tq_put_int16(slot, Anum_message_segment, tick->segment);
+			tq_put(slot, Anum_message_records,
+				   PointerGetDatum(pack(some, filled)));
+			filled = 0;
+		}
+	}
+	tq_table_close(table);
+}
+
+static int
+compare_derived(const void *a, const void *b)
+{
+	const TqMessage *x = a;
+	const TqMessage *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (int) x->exchange - (int) y->exchange;
+}
+
+/*
+ * Adds what was derived to the n messages of a tick that were written, and are
+ * in the order of writing; returns all in that order.
+ */
+static TqMessage *
+add_derived(const TqTick *tick, TqMessage *written, int *n)
+{
+	TqMessage *all;
+	TqMessage *derived = NULL;
+	int nderived = 0;
+	int from = 0;
+	uint64 rows = tq_spi_run(&messages_derived,
+							 TQ_VALUES(Int64GetDatum(tick->last_id),
+									   Int32GetDatum(tick->segment)),
+							 NULL);
+
+	derived = read_rows(rows, NULL, &nderived);
+	tq_spi_free_result();
+	qsort(derived, nderived, sizeof(TqMessage), compare_derived);
+	all = palloc_extended(sizeof(TqMessage) * Max(*n + nderived, 1),
+						  MCXT_ALLOC_HUGE);
+	for (int to = 0, next = 0; to < *n + nderived; to++)
+	{
+		bool is_written = next == nderived ||
+						  (from < *n && written[from].seq < derived[next].seq);
+
+		all[to] = is_written ? written[from++] : derived[next++];
+	}
+	*n += nderived;
+	pfree(written);
+	pfree(derived);
+	return all;
+}
+
 /* Reads the messages and notes that a tick has published. */
 static TqMessage *
 read_tick_messages(const TqTick *tick, int *n)
@@ -454,7 +642,7 @@ read_tick_messages(const TqTick *tick, int *n)
 	*n = 0;
 	messages = read_rows(rows, NULL, n);
 	tq_spi_free_result();
-	return messages;
+	return tick->derived == 0 ? messages : add_derived(tick, messages, n);
 }
 
 /* Copies the notes among these messages. */
@@ -526,13 +714,34 @@ tq_messages_of_tick(const TqTick *tick, int *found, TqMessage **notes,
 }
 
 /*
- * Returns whether another transaction has written a row that this snapshot
- * does not see.
+ * Returns whether another transaction has written a row, or created a task, that
+ * the snapshot of the last tick does not see.
  */
 bool
-tq_message_is_unpublished(Datum upto)
+tq_message_is_unpublished(const TqTick *last)
 {
-	return tq_spi_exists(&others_unpublished, TQ_VALUES(upto));
+	return tq_spi_exists(&others_unpublished,
+						 TQ_VALUES(last->upto,
+								   Int64GetDatum(last->creations.low),
+								   open_of(last)));
+}
+
+/* Returns whether rows of this transaction were derived for a tick. */
+bool
+tq_message_was_derived(FullTransactionId xid)
+{
+	return FullTransactionIdEquals(xid, DERIVED_XID);
+}
+
+/* Returns the first task of records that are not toasted. */
+int64
+tq_message_first_task(const bytea *records)
+{
+	uint64 first = 0;
+
+	if (VARSIZE_ANY_EXHDR(records) >= HEADER_BYTES)
+		memcpy(&first, BYTES(records), sizeof(first));
+	return (int64) pg_ntoh64(first);
 }
 
 /*

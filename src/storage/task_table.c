@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "commands/sequence.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
@@ -19,6 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/xid8.h"
 
 #include "columns.h"
 #include "registry.h"
@@ -175,6 +177,11 @@ put_definition(TupleTableSlot *slot, const TqTaskDefinition *row)
 		tq_put(slot, Anum_task_dependencies,
 			   tq_array_slugid(row->dependencies, row->ndependencies));
 	TQ_TASK_LARGE(TQ_PUT, task);
+	tq_put_unless(slot, Anum_task_xid,
+				  row->is_derived
+					  ? FullTransactionIdGetDatum(GetTopFullTransactionId())
+					  : (Datum) 0,
+				  !row->is_derived);
 }
 
 /*
@@ -709,6 +716,7 @@ is_left_out(int column, bool with_times)
 	{
 		case Anum_task_id:
 		case Anum_task_effective_deadline:
+		case Anum_task_xid:
 			return true;
 		case Anum_task_created:
 		case Anum_task_deadline:

@@ -56,6 +56,8 @@
 /* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
+#define NEAR 256 /* numbers before the next one */
+
 /* The ids that are left out where the log of another server may have others. */
 #define EPOCH_IDS (INT64CONST(1) << 40)
 
@@ -117,6 +119,16 @@ static TqStatement draw_ids = TQ_STATEMENT(
 
 static TqStatement restored_ids = TQ_STATEMENT(
 	"SELECT CASE WHEN is_called THEN (last_value / $1 + 1) * $1 ELSE 0 END FROM tq_internal.message_id_seq",
+	INT8OID);
+
+static TqStatement last_number = TQ_STATEMENT(
+	"SELECT last_value FROM tq_internal.id_seq", InvalidOid);
+
+/* What was created in another database has rows of messages, if they are due. */
+static TqStatement set_low = TQ_STATEMENT(
+	"UPDATE tq_internal.tick SET low = $1 WHERE low IS NULL"
+	" AND (EXISTS (SELECT FROM tq_internal.task) OR EXISTS (SELECT FROM tq_internal.departed))"
+	" AND NOT EXISTS (SELECT FROM tq_internal.activation OFFSET 1)",
 	INT8OID);
 
 static TqStatement move_first = TQ_STATEMENT(
@@ -193,6 +205,31 @@ Datum
 tq_snapshot_acked(void)
 {
 	return read_snapshot(&acked_snapshot);
+}
+
+/*
+ * Returns which creations may be in progress, and must be read before the
+ * snapshot of a tick is taken.  Those of the last NEAR numbers are not listed: to
+ * read some tasks again costs less than to write a longer row.
+ */
+TqCreations
+tq_tick_creations(const TqTick *last)
+{
+	TqOpenNumbers open;
+	int n = 0;
+
+	if (!tq_id_read_open(&open))
+		return (TqCreations){
+			.low = Max(last->creations.low,
+					   tq_spi_run_int64(&last_number, NULL, 0))};
+	for (int i = 0; i < open.n; i++)
+	{
+		if (open.numbers[i] < open.from - NEAR)
+			open.numbers[n++] = open.numbers[i];
+	}
+	return (TqCreations){.low = open.from - (open.n > n ? NEAR : 0),
+						 .open = n == 0 ? (Datum) 0
+										: tq_array_int64(open.numbers, n)};
 }
 
 TQ_READER(read_tick, TqTick, TQ_TICK_COLUMNS, tick)
@@ -288,7 +325,10 @@ tq_tick_last_id(void)
 
 /*
  * Moves the first tick of a database behind the ids of the database that was
- * restored in it, if one was.  Nothing has been published here yet.
+ * restored in it, if one was, and behind the numbers of its tasks.  Nothing has
+ * been published here yet.  Tasks whose messages are derived are created when this
+ * transaction has been committed, or another that has activated the database, and
+ * in that case the numbers stay as they are.
  */
 void
 tq_tick_begin_ids(void)
@@ -298,6 +338,7 @@ tq_tick_begin_ids(void)
 
 	if (id > 0)
 		tq_spi_run(&move_first, TQ_VALUES(Int64GetDatum(id)), NULL);
+	tq_spi_run(&set_low, TQ_VALUES(Int64GetDatum(tq_id_next())), NULL);
 }
 
 /*

@@ -55,8 +55,7 @@ sub row_of
 # it has to be done.
 sub contents
 {
-	$node->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.message
-		WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))})
+	$node->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.unpublished)})
 		or die 'nothing is published';
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r'

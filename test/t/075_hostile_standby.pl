@@ -130,7 +130,7 @@ foreach my $name (keys %more)
 my %inner = (
 	maintenance_activity => '()',
 	published_id => '()',
-	is_awaited => "('1')",
+	is_awaited => "('1', 1)",
 	waiters => '()',
 	background_workers => '()',
 	local_time => "('2100-01-01')",

@@ -56,8 +56,7 @@ work('after');
 ok($source->poll_query_until($db, $all_done), 'the source does what is due');
 $source->safe_psql($db, 'SELECT tq.enqueue_tasks(\'p/many\', array_fill(\'{}\'::jsonb, ARRAY[1000]))');
 
-ok($source->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.message
-	WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))}),
+ok($source->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.unpublished)}),
 	'all is published, and the timers of deadlines inserted');
 $source->wait_for_catchup('tq_copy');
 is($copy->safe_psql($db, $picture), $source->safe_psql($db, $picture), 'the copy shows what the source shows');

@@ -25,8 +25,7 @@ our @EXPORT_OK = qw(new_cron_node $published start finish session output);
 
 # Whether all committed messages are published.
 our $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
+	SELECT NOT EXISTS (SELECT FROM tq_internal.unpublished)};
 
 # Functions of PostgreSQL's own modules of which we have quicker ones.  A psql of its own
 # for each statement, and for each attempt of a poll, took most of the tests' time.

@@ -91,6 +91,18 @@ ALTER TABLE tq_internal.failure ALTER COLUMN run_id DROP DEFAULT;
 
 ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
 
+-- The publisher derives messages of new tasks: src/events/publisher.c.
+ALTER TABLE tq_internal.task ADD COLUMN xid xid8;
+ALTER TABLE tq_internal.tick ADD COLUMN derived int, ADD COLUMN low bigint, ADD COLUMN open bigint[];
+UPDATE tq_internal.tick SET low = (SELECT last_value FROM tq_internal.id_seq) WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick);
+DROP FUNCTION tq_internal.is_awaited(xid8);
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_4', 'WHERE tq_internal.is_awaited(xid, seq)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_5', 'WHERE tq_internal.is_awaited(xid, seq)');
+
 -- Jobs of pg_cron name the recurring task, which one of that name in all was.
 ALTER TABLE tq_internal.cron DROP CONSTRAINT cron_pkey, ADD PRIMARY KEY (name, role);
 
@@ -145,7 +157,8 @@ CREATE TABLE tq_internal.departed (
 	scheduler_id text,
 	project_id text,
 	routes text[],
-	tags jsonb
+	tags jsonb,
+	xid xid8
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX departed_since ON tq_internal.departed (since);
 CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id))

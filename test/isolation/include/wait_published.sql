@@ -1,8 +1,7 @@
 -- wait_published() waits until all committed messages are published.
 CREATE OR REPLACE FUNCTION wait_published() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	WHILE EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))
+	WHILE EXISTS (SELECT FROM tq_internal.unpublished)
 	LOOP
 		IF clock_timestamp() > statement_timestamp() + interval '1 minute' THEN
 			RAISE EXCEPTION 'something is not published';
