@@ -34,7 +34,7 @@ static const TqXactEnd *const xact_ends[] =
 	{&tq_cursor_xact_end, &tq_count_build_xact_end, &tq_counts_xact_end,
 	 &tq_wait_xact_end,   &tq_facts_xact_end,       &tq_request_xact_end,
 	 &tq_run_xact_end,    &tq_entries_xact_end,     &tq_watched_xact_end,
-	 &tq_access_xact_end, &tq_drop_xact_end,    &tq_numbers_xact_end};
+	 &tq_access_xact_end, &tq_drop_xact_end,        &tq_numbers_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

@@ -29,7 +29,6 @@ PG_FUNCTION_INFO_V1(tq_message);
 PG_FUNCTION_INFO_V1(tq_published_id);
 PG_FUNCTION_INFO_V1(tq_fetch);
 PG_FUNCTION_INFO_V1(tq_ack);
-PG_FUNCTION_INFO_V1(tq_is_awaited);
 PG_FUNCTION_INFO_V1(tq_stamp_message);
 PG_FUNCTION_INFO_V1(tq_exchange_name_sql);
 
@@ -367,39 +366,6 @@ tq_ack(PG_FUNCTION_ARGS)
 /* ---- dump and restore ---- */
 
 /*
- * is_awaited(xid xid8, seq bigint) -> bool: whether a dump must contain the
- * messages of that row
- */
-Datum
-tq_is_awaited(PG_FUNCTION_ARGS)
-{
-	bool result;
-
-	if (PG_ARGISNULL(0))
-		tq_error_null("xid");
-	if (PG_ARGISNULL(1))
-		tq_error_null("seq");
-	if (!tq_version_checked && tq_version_unserved() != NULL)
-		PG_RETURN_BOOL(true); /* a dump works with any library */
-	tq_call_begin(true);
-	result = tq_subscribe_is_awaited(
-		PG_GETARG_FULLTRANSACTIONID(0), PG_GETARG_INT64(1));
-	tq_call_end();
-	PG_RETURN_BOOL(result);
-}
-
-/* Returns the first task of a row of messages; 0 if it has no records. */
-static int64
-first_task_of(HeapTuple row, TupleDesc columns)
-{
-	bool isnull;
-	Datum records = SPI_getbinval(row, columns,
-								  SPI_fnumber(columns, "records"), &isnull);
-
-	return isnull ? 0 : tq_message_first_task(DatumGetByteaPP(records));
-}
-
-/*
  * Trigger on tq_internal.message: stamps a row that is loaded with the
  * transaction that loads it, so that it is published in this database.
  * Nothing is published before the database is in use (activation.c), so the
@@ -412,9 +378,9 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	HeapTuple row;
 	TupleDesc columns;
-	int changed[2];
-	Datum values[2];
-	bool isnull[2] = {false, false};
+	int changed[3];
+	Datum values[3];
+	bool isnull[3];
 
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
 		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
@@ -430,11 +396,14 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	columns = trigger->tg_relation->rd_att;
 	changed[0] = SPI_fnumber(columns, "xid");
 	changed[1] = SPI_fnumber(columns, "seq");
-	values[0] = SPI_getbinval(row, columns, changed[0], &isnull[0]);
-	values[1] = SPI_getbinval(row, columns, changed[1], &isnull[1]);
-	if (!isnull[0] &&
-		tq_message_was_derived(DatumGetFullTransactionId(values[0])))
-		values[1] = Int64GetDatum(first_task_of(row, columns));
+	changed[2] = SPI_fnumber(columns, "records");
+	for (int i = 0; i < 3; i++)
+		values[i] = SPI_getbinval(row, columns, changed[i], &isnull[i]);
+	if (!isnull[0] && !isnull[1] && !isnull[2])
+		values[1] = Int64GetDatum(
+			tq_message_loaded_seq(DatumGetFullTransactionId(values[0]),
+								  DatumGetInt64(values[1]),
+								  DatumGetByteaPP(values[2])));
 	values[0] = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	isnull[0] = false;
 	tq_request_publication();

@@ -25,9 +25,9 @@ typedef struct TqOutboxBatch
 	TqMessage *messages; /* only those that are wanted */
 	int n;
 	int room;
-	bool is_known; /* the rest is known */
-	uint32 wanted; /* exchanges, a bit for each */
-	int segment;   /* of the message log that is written to */
+	bool is_known;   /* the rest is known */
+	uint32 wanted;   /* exchanges, a bit for each */
+	int segment;     /* of the message log that is written to */
 	bool is_derived; /* those that a new task gets are left to the publisher */
 } TqOutboxBatch;
 
@@ -179,7 +179,6 @@ extern void tq_worker_channel_notify(const TqMessage *notes, int n);
 /* ---- subscription.c: reads the log, for durable readers and others ---- */
 
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
-extern bool tq_subscribe_is_awaited(FullTransactionId xid, int64 seq);
 
 /* Whether a subscription has an unread message that matches it. */
 typedef enum TqUnread

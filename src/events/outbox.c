@@ -276,9 +276,10 @@ tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
 
 /*
  * Returns whether the publisher can derive the messages of a new task, that it
- * was created and is pending, and insert the timer of its deadline: then they are
- * not written (publisher.c).  These are the messages of a task that waits for
- * nothing, if both are wanted.
+ * was created and is pending, and insert the timer of its deadline: then they need
+ * not be written (publisher.c).  These are the messages of a task that waits for
+ * nothing, if both are wanted.  Others than a task without a policy are not worth
+ * the tests that they would need.
  */
 bool
 tq_outbox_may_derive(const TqTaskDefinition *definition, TimestampTz now)
@@ -289,34 +290,23 @@ tq_outbox_may_derive(const TqTaskDefinition *definition, TimestampTz now)
 	TqOutboxBatch batch = {0};
 
 	return definition->ndependencies == 0 && task->policy == 0 &&
-		   task->delay == 0 && tq_numbers_may_open() &&
-		   (look_up(&batch) & both) == both && tq_activation_is_committed() &&
-		   tq_deadline_delay == 0 &&
+		   task->delay == 0 && (look_up(&batch) & both) == both &&
+		   tq_activation_is_committed() && tq_deadline_delay == 0 &&
 		   task->deadline > tq_clock_add_ms(now, FAR_MS);
 }
 
-/* Removes the messages that are derived, which are the first of a batch. */
-static void
-leave_out_derived(TqOutboxBatch *batch)
-{
-	Assert(batch->n >= 2 &&
-		   batch->messages[0].exchange == TQ_EXCHANGE_TASK_DEFINED &&
-		   batch->messages[1].exchange == TQ_EXCHANGE_TASK_PENDING);
-	batch->n -= 2;
-	memmove(batch->messages, batch->messages + 2,
-			sizeof(TqMessage) * batch->n);
-}
-
-/* Appends the messages of a batch to the outbox, and empties the batch. */
+/*
+ * Appends the messages of a batch to the outbox, and empties the batch.  Those
+ * that are derived are the first.
+ */
 void
 tq_outbox_append(TqOutboxBatch *batch)
 {
 	if (batch->n == 0)
 		return;
-	if (batch->is_derived)
-		leave_out_derived(batch);
 	(void) look_up(batch); /* a notice is added without a look */
-	for (int done = 0; done < batch->n;)
+	for (int done = batch->is_derived ? TQ_DERIVED_MESSAGES : 0;
+		 done < batch->n;)
 	{
 		int alike = count_alike(batch->messages + done, batch->n - done);
 

@@ -739,7 +739,8 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 {
 	bool is_part = last->part_of != (Datum) 0;
 	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
-	TqCreations creations = is_part ? last->creations : tq_tick_creations(last);
+	TqCreations creations = is_part ? last->creations
+									: tq_tick_creations(last);
 	Datum goal = is_part ? last->part_of : tq_snapshot_now();
 	TqRows cursor = tq_messages_open(last, goal, after_seq);
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,

@@ -192,7 +192,8 @@ switch_segment(int current, const TqTick *last, TimestampTz now)
 		TqTick tick = {.published = now,
 					   .segment = segment,
 					   .since = last->upto,
-					   .upto = last->upto};
+					   .upto = last->upto,
+					   .creations = last->creations};
 
 		if (!tq_segment_is_empty(segment))
 			continue;

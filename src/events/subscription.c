@@ -522,17 +522,3 @@ tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
 }
 
 /* ---- dumps ---- */
-
-/*
- * Returns whether a dump must contain the messages of a row: they are not
- * published, or some subscription has not acknowledged them.
- */
-bool
-tq_subscribe_is_awaited(FullTransactionId xid, int64 seq)
-{
-	if (tq_message_was_derived(xid))
-		return seq > tq_subscription_least_acked();
-	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot,
-											 FullTransactionIdGetDatum(xid),
-											 tq_snapshot_acked()));
-}

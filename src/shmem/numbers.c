@@ -108,7 +108,7 @@ typedef union OpenNumber
 {
 	struct
 	{
-		Oid database; /* set before the number */
+		Oid database;            /* set before the number */
 		pg_atomic_uint64 number; /* 0: none; twice a number, and 1 if exact */
 	} of;
 	char line[PG_CACHE_LINE_SIZE];
@@ -332,13 +332,6 @@ close_number(void)
 const TqXactEnd tq_numbers_xact_end = {.has_work = &is_open,
 									   .reset = close_number};
 
-/* Returns whether this transaction may open a number. */
-bool
-tq_numbers_may_open(void)
-{
-	return blocks != NULL && !is_open && max_prepared_xacts == 0;
-}
-
 /* Returns whether this session takes its numbers from a block of a sequence. */
 static bool
 has_block(Oid sequence)
@@ -347,21 +340,22 @@ has_block(Oid sequence)
 }
 
 /*
- * Returns the next number of a sequence, and opens it if that is possible.  The
- * caller has found that this transaction may.
+ * Returns the next number of a sequence, and opens it if that is possible, and
+ * this transaction has opened none.
  */
 int64
 tq_numbers_open(Oid sequence, bool *opened)
 {
-	OpenNumber *own = &open_numbers[TqMyProcNumber()];
+	OpenNumber *own;
 	uint64 bound;
 	int64 number;
 
 	*opened = false;
-	if (!has_block(sequence))
+	if (!is_open && max_prepared_xacts == 0 && !has_block(sequence))
 		(void) tq_numbers_next(sequence);
-	if (!has_block(sequence))
+	if (is_open || max_prepared_xacts > 0 || !has_block(sequence))
 		return tq_numbers_next(sequence);
+	own = &open_numbers[TqMyProcNumber()];
 	own->of.database = MyDatabaseId;
 	pg_write_barrier();
 	bound = pg_atomic_read_u64(&mine->next);

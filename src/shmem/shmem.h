@@ -308,7 +308,6 @@ typedef struct TqOpenNumbers
 } TqOpenNumbers;
 
 extern int64 tq_numbers_next(Oid sequence);
-extern bool tq_numbers_may_open(void);
 extern int64 tq_numbers_open(Oid sequence, bool *opened);
 extern bool tq_numbers_read_open(Oid sequence, TqOpenNumbers *result);
 

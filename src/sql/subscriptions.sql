@@ -202,5 +202,12 @@ CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
 COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
 
 CREATE FUNCTION tq_internal.is_awaited(xid xid8, seq bigint) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE;
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT CASE WHEN is_awaited.xid = '2' THEN is_awaited.seq > (SELECT coalesce(min(s.acked_id), 9223372036854775807) FROM tq_internal.subscription s)
+			ELSE NOT pg_visible_in_snapshot(is_awaited.xid, coalesce(
+				(SELECT k.upto FROM tq_internal.tick k WHERE k.last_id <= (SELECT coalesce(min(s.acked_id), 9223372036854775807) FROM tq_internal.subscription s)
+					ORDER BY k.last_id DESC LIMIT 1),
+				(SELECT k.since FROM tq_internal.tick k ORDER BY k.last_id LIMIT 1))) END;
+	END;
 COMMENT ON FUNCTION tq_internal.is_awaited(xid8, bigint) IS 'for pg_dump: whether the messages of a row are unpublished, or not acknowledged by a subscription';

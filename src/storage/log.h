@@ -45,7 +45,7 @@ typedef struct TqTick
 	Datum part_of;         /* 0, or the snapshot that later parts complete */
 	int64 after_seq; /* a part has the rows that xids wrote between the two */
 	int64 upto_seq;
-	Datum xids; /* 0: the tick is not a part */
+	Datum xids;  /* 0: the tick is not a part */
 	int derived; /* messages that were derived from tasks */
 	TqCreations creations;
 } TqTick;
@@ -54,7 +54,6 @@ extern bool tq_publisher_try_lock(void);
 extern void tq_publisher_unlock(void);
 extern Datum tq_snapshot_now(void);
 extern TqCreations tq_tick_creations(const TqTick *last);
-extern Datum tq_snapshot_acked(void);
 extern void tq_tick_last(TqTick *tick);
 extern int64 tq_tick_last_id(void);
 extern int64 tq_tick_shown_id(void);
@@ -92,6 +91,8 @@ typedef struct TqMessage
 /* Most messages of one row: it has to fit into memory, whatever a call writes. */
 #define TQ_ROW_MESSAGES 250
 
+#define TQ_DERIVED_MESSAGES 2 /* of a new task */
+
 /* A page of what is to be published, in the order of writing. */
 typedef struct TqMessagePage
 {
@@ -109,7 +110,8 @@ extern void tq_messages_insert_derived(const TqTick *tick,
 									   const TqMessage *messages, int n);
 extern TqRows tq_messages_open_without_timer(const TqTick *last);
 extern TqMessage *tq_messages_some(TqRows cursor, int *n);
-extern TqRows tq_messages_open(const TqTick *last, Datum upto, int64 after_seq);
+extern TqRows tq_messages_open(const TqTick *last, Datum upto,
+							   int64 after_seq);
 extern void tq_messages_page(TqRows cursor, TqMessagePage *page);
 extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found,
 									  TqMessage **notes, int *nnotes);
@@ -117,8 +119,8 @@ extern TqMessage *tq_messages_notes(const TqMessage *messages, int n,
 									int *found);
 extern int tq_messages_count(const TqMessage *messages, int n);
 extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
-extern bool tq_message_was_derived(FullTransactionId xid);
-extern int64 tq_message_first_task(const bytea *records);
+extern int64 tq_message_loaded_seq(FullTransactionId xid, int64 seq,
+								   const bytea *records);
 extern int64 tq_message_last_id(void);
 extern bool tq_message_is_unpublished(const TqTick *last);
 
@@ -183,7 +185,6 @@ extern bool tq_subscription_ack(const char *name, int64 id, int64 before,
 								TimestampTz now);
 extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
 extern TimestampTz tq_subscription_slowest(void);
-extern int64 tq_subscription_least_acked(void);
 extern TqBehind *tq_subscriptions_behind(int64 last_id, int *found);
 extern bool tq_subscription_lose(const char *name, int64 last_id);
 

@@ -202,8 +202,6 @@ TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 /* The xid of rows that the publisher has derived. */
 #define DERIVED_XID FullTransactionIdFromU64(FrozenTransactionId)
 
-#define OF_CREATION 2 /* messages that are derived of a task */
-
 static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
 										   TQ_RELATION("message_1"),
 										   TQ_RELATION("message_2"),
@@ -230,9 +228,8 @@ static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
 	"SELECT m.* FROM (" rows                                                  \
 	") AS m WHERE pg_visible_in_snapshot(m.xid, $2) AND m.seq > $3 ORDER BY m.seq"
 
-static TqStatement messages_between = TQ_STATEMENT(BETWEEN(WRITTEN),
-												   PG_SNAPSHOTOID,
-												   PG_SNAPSHOTOID, INT8OID);
+static TqStatement messages_between =
+	TQ_STATEMENT(BETWEEN(WRITTEN), PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID);
 
 /*
  * The new tasks whose messages are derived, as rows without records: a part of a
@@ -247,9 +244,10 @@ static TqStatement messages_between = TQ_STATEMENT(BETWEEN(WRITTEN),
 	OF_TABLE(table, due, "t.id >= " low)                                      \
 	OF_TABLE(table, due, "t.id = ANY (" open ") AND t.id < " low)
 #define CREATED(low, open)                                                    \
-	CREATED_IN("task",                                                        \
-			   "nullif(coalesce(t.effective_deadline, t.deadline), 'infinity')",  \
-			   low, open)                                                         \
+	CREATED_IN(                                                               \
+		"task",                                                               \
+		"nullif(coalesce(t.effective_deadline, t.deadline), 'infinity')",     \
+		low, open)                                                            \
 	CREATED_IN("departed", "nullif(t.effective_deadline, 'infinity')", low,   \
 			   open)
 
@@ -257,10 +255,10 @@ static TqStatement messages_new =
 	TQ_STATEMENT(BETWEEN(WRITTEN CREATED("$4", "$5")), PG_SNAPSHOTOID,
 				 PG_SNAPSHOTOID, INT8OID, INT8OID, INT8ARRAYOID);
 
-static TqStatement messages_derived = TQ_STATEMENT(
-	"SELECT m.* FROM tq_internal.message m"
-	" WHERE m.xid = '2' AND m.seq = $1 AND m.segment = $2",
-	INT8OID, INT4OID);
+static TqStatement messages_derived =
+	TQ_STATEMENT("SELECT m.* FROM tq_internal.message m"
+				 " WHERE m.xid = '2' AND m.seq = $1 AND m.segment = $2",
+				 INT8OID, INT4OID);
 
 static TqStatement messages_of_part = TQ_STATEMENT(
 	"SELECT m.* FROM tq_internal.message m"
@@ -347,7 +345,7 @@ count_messages(TupleTableSlot *slot)
 {
 	const bytea *records = records_of(slot);
 
-	return is_task(records) ? OF_CREATION : count_records(records);
+	return is_task(records) ? TQ_DERIVED_MESSAGES : count_records(records);
 }
 
 /*
@@ -370,7 +368,7 @@ derive(TupleTableSlot *slot, bool is_derived, TqMessage *messages)
 	messages[0].due = tq_row_time(slot, Anum_message_due);
 	messages[1].exchange = TQ_EXCHANGE_TASK_PENDING;
 	messages[1].state = TQ_STATE_PENDING;
-	return OF_CREATION;
+	return TQ_DERIVED_MESSAGES;
 }
 
 /*
@@ -532,7 +530,7 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 			page->last_seq = tq_row_int64(slot, Anum_message_seq);
 			if (records_of(slot) == NULL)
 			{
-				page->derived += OF_CREATION;
+				page->derived += TQ_DERIVED_MESSAGES;
 				continue;
 			}
 			page->segments |= 1 << tq_row_int16(slot, Anum_message_segment);
@@ -557,7 +555,8 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 
 /* Stores what was derived of the messages of a tick. */
 void
-tq_messages_insert_derived(const TqTick *tick, const TqMessage *messages, int n)
+tq_messages_insert_derived(const TqTick *tick, const TqMessage *messages,
+						   int n)
 {
 	TqTable *table = tq_table_open(&segments[tick->segment]);
 	TqMessage *some = palloc(sizeof(TqMessage) * TQ_ROW_MESSAGES);
@@ -726,21 +725,18 @@ tq_message_is_unpublished(const TqTick *last)
 								   open_of(last)));
 }
 
-/* Returns whether rows of this transaction were derived for a tick. */
-bool
-tq_message_was_derived(FullTransactionId xid)
-{
-	return FullTransactionIdEquals(xid, DERIVED_XID);
-}
-
-/* Returns the first task of records that are not toasted. */
+/*
+ * Returns the seq that a row gets when it is loaded from another database: of what
+ * was derived there, the first of its tasks.  Its records are not toasted.
+ */
 int64
-tq_message_first_task(const bytea *records)
+tq_message_loaded_seq(FullTransactionId xid, int64 seq, const bytea *records)
 {
-	uint64 first = 0;
+	uint64 first;
 
-	if (VARSIZE_ANY_EXHDR(records) >= HEADER_BYTES)
-		memcpy(&first, BYTES(records), sizeof(first));
+	if (!FullTransactionIdEquals(xid, DERIVED_XID) || is_task(records))
+		return seq;
+	memcpy(&first, BYTES(records), sizeof(first));
 	return (int64) pg_ntoh64(first);
 }
 

@@ -168,10 +168,6 @@ static TqStatement slowest = TQ_STATEMENT(
 	" ORDER BY last_id LIMIT 1) AS t",
 	InvalidOid);
 
-static TqStatement least_acked = TQ_STATEMENT(
-	"SELECT coalesce(min(acked_id), 9223372036854775807) FROM tq_internal.subscription",
-	InvalidOid);
-
 static TqStatement behind = TQ_STATEMENT(
 	"SELECT name, acked_id FROM tq_internal.subscription WHERE acked_id < $1"
 	" AND (lost_before IS NULL OR lost_before <= $1)",
@@ -255,13 +251,6 @@ TimestampTz
 tq_subscription_slowest(void)
 {
 	return tq_spi_run_int64(&slowest, NULL, 0);
-}
-
-/* Returns the id that all subscriptions have acknowledged. */
-int64
-tq_subscription_least_acked(void)
-{
-	return tq_spi_run_int64(&least_acked, NULL, 0);
 }
 
 static void

@@ -86,8 +86,8 @@ typedef struct TqTaskDefinition
 	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
 	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
-	bool any_deadline;       /* of a new task: tq.max_deadline is no limit */
-	bool may_be_foreign;     /* of a new task: in a bucket of another shard */
+	bool any_deadline;   /* of a new task: tq.max_deadline is no limit */
+	bool may_be_foreign; /* of a new task: in a bucket of another shard */
 	bool is_derived; /* of a new task: the publisher derives its messages */
 	TqTaskLocation location; /* where this call has put it; NONE: it existed */
 } TqTaskDefinition;

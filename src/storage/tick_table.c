@@ -85,13 +85,6 @@ static TqStatement first_unsent = TQ_STATEMENT(
 	" FROM tq_internal.tick WHERE unsent IS NOT NULL ORDER BY unsent LIMIT 1",
 	InvalidOid);
 
-static TqStatement acked_snapshot = TQ_STATEMENT(
-	"SELECT coalesce((SELECT upto FROM tq_internal.tick"
-	" WHERE last_id <= (SELECT coalesce(min(acked_id), 9223372036854775807) FROM tq_internal.subscription)"
-	" ORDER BY last_id DESC LIMIT 1),"
-	" (SELECT since FROM tq_internal.tick ORDER BY last_id LIMIT 1))",
-	InvalidOid);
-
 static TqStatement last_whole = TQ_STATEMENT(
 	"SELECT published FROM tq_internal.tick WHERE part_of IS NULL ORDER BY last_id DESC LIMIT 1",
 	InvalidOid);
@@ -121,8 +114,8 @@ static TqStatement restored_ids = TQ_STATEMENT(
 	"SELECT CASE WHEN is_called THEN (last_value / $1 + 1) * $1 ELSE 0 END FROM tq_internal.message_id_seq",
 	INT8OID);
 
-static TqStatement last_number = TQ_STATEMENT(
-	"SELECT last_value FROM tq_internal.id_seq", InvalidOid);
+static TqStatement last_number =
+	TQ_STATEMENT("SELECT last_value FROM tq_internal.id_seq", InvalidOid);
 
 /* What was created in another database has rows of messages, if they are due. */
 static TqStatement set_low = TQ_STATEMENT(
@@ -195,16 +188,6 @@ Datum
 tq_snapshot_now(void)
 {
 	return read_snapshot(&now_snapshot);
-}
-
-/*
- * Returns a snapshot that sees the transactions that were published and that
- * all subscriptions have acknowledged.
- */
-Datum
-tq_snapshot_acked(void)
-{
-	return read_snapshot(&acked_snapshot);
 }
 
 /*
