@@ -56,7 +56,7 @@ GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that t
 	tq_internal.slugid_larger(tq.slugid, tq.slugid), tq_internal.slugid_smaller(tq.slugid, tq.slugid),
 	tq_internal.slugid_like(tq.slugid, text), tq_internal.slugid_not_like(tq.slugid, text),
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
-GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8, bigint) TO PUBLIC;	-- for every role that may dump the tables
+GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8, bigint), tq_internal.underived_message() TO PUBLIC;	-- for every role that may dump the tables
 
 -- Who may read all_x sees all rows of tq.x, and others what they may see; of what is no
 -- queue's they see nothing.  pg_monitor sees names, states and times, but no payload, error or result.

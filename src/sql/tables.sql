@@ -692,7 +692,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 -- Only messages that are unpublished or not acknowledged by a subscription are
 -- dumped.  Ticks and the state of segments belong to one server.  Of a task whose
 -- messages are to be derived, pg_dump reads a row of messages.
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message()');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid, seq)');

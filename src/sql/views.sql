@@ -84,14 +84,24 @@ CREATE VIEW tq_internal.underived AS
 			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id >= t.low
 			UNION ALL
 			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id = ANY (t.open) AND c.id < t.low) AS n
-	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto);
+	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto) AND EXISTS (SELECT FROM tq_internal.activation);
 COMMENT ON VIEW tq_internal.underived IS 'new tasks whose first messages wait for the publisher, which derives them from the tasks';
 
-CREATE VIEW tq_internal.underived_message AS
-	SELECT u.xid, u.task AS seq, NULL::timestamptz AS taken_until, nullif(u.deadline, 'infinity') AS due, u.priority::int AS worker, 0::smallint AS segment,
-		''::bytea AS records, NULL::jsonb AS detail
-	FROM tq_internal.underived u;
-COMMENT ON VIEW tq_internal.underived_message IS 'for pg_dump: the same as rows of message, which have no records';
+-- pg_dump reads no views.
+CREATE FUNCTION tq_internal.underived_message()
+	RETURNS TABLE (xid xid8, seq bigint, taken_until timestamptz, due timestamptz, worker int, segment smallint, records bytea, detail jsonb)
+	LANGUAGE sql STABLE
+	BEGIN ATOMIC
+		SELECT c.xid, c.id, NULL::timestamptz, nullif(c.deadline, 'infinity'), c.priority::int, 0::smallint, ''::bytea, NULL::jsonb
+		FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
+			CROSS JOIN (
+				SELECT n.id, n.xid, coalesce(n.effective_deadline, n.deadline) AS deadline, n.priority FROM tq_internal.task n
+				UNION ALL
+				SELECT n.id, n.xid, n.effective_deadline, n.priority FROM tq_internal.departed n) AS c
+		WHERE (c.id >= t.low OR c.id = ANY (t.open)) AND NOT pg_visible_in_snapshot(c.xid, t.upto)
+			AND EXISTS (SELECT FROM tq_internal.activation);
+	END;
+COMMENT ON FUNCTION tq_internal.underived_message() IS 'for pg_dump: the same as rows of message, which have no records; none before the database is in use, as its messages have been loaded';
 
 -- A timer that is left to the publisher: its message is not visible in the last
 -- tick.  The records begin with the id of the first task.

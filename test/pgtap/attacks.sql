@@ -352,7 +352,7 @@ SELECT is(array(SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnames
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE') ORDER BY 1),
 	array(SELECT name FROM call WHERE needs IS NULL ORDER BY 1), 'each function of schema tq but those of the owner');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND has_function_privilege('fresh', p.oid, 'EXECUTE')
-	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|larger|smaller|like|not_like|from_uuid|to_uuid)$' ORDER BY 1), array(SELECT unnest('{is_awaited,is_tolerated,priority_name,reason_created_name,reason_resolved_name,state_name,visible_queues}'::text[])
+	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|larger|smaller|like|not_like|from_uuid|to_uuid)$' ORDER BY 1), array(SELECT unnest('{is_awaited,is_tolerated,priority_name,reason_created_name,reason_resolved_name,state_name,underived_message,visible_queues}'::text[])
 	UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND p.proretset AND p.proname ~ '^(all|visible)_'
 	UNION ALL SELECT name FROM call WHERE schema = 'tq_internal' ORDER BY 1), 'of the inner ones those of type slugid, what a dump and views need, and those of routers and tests');
 SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'CREATE'), 'true/false/false', 'schemas: no CREATE');
@@ -400,7 +400,7 @@ SELECT is(pg_temp.created_after('ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO
 			AND NOT EXISTS (SELECT FROM call WHERE schema = 'tq_internal' AND name = p.proname)
 		UNION ALL SELECT 'tq_internal.start_maintenance' WHERE has_function_privilege('mallory', 'tq_internal.start_maintenance()', 'EXECUTE')
 		UNION ALL SELECT n.nspname::text FROM pg_namespace AS n WHERE n.nspname = 'tq_internal' AND has_schema_privilege('mallory', n.oid, 'CREATE')
-		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited, is_tolerated, priority_name, reason_created_name, reason_resolved_name, state_name', 'default privileges of the owner');
+		UNION ALL SELECT 'CREATE' WHERE has_schema_privilege('mallory', 'tq', 'CREATE')) AS u (what)$$), 'is_awaited, is_tolerated, priority_name, reason_created_name, reason_resolved_name, state_name, underived_message', 'default privileges of the owner');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -131,6 +131,7 @@ my %inner = (
 	maintenance_activity => '()',
 	published_id => '()',
 	is_awaited => "('1', 1)",
+	underived_message => '()',
 	waiters => '()',
 	background_workers => '()',
 	local_time => "('2100-01-01')",

@@ -96,7 +96,7 @@ ALTER TABLE tq_internal.task ADD COLUMN xid xid8;
 ALTER TABLE tq_internal.tick ADD COLUMN derived int, ADD COLUMN low bigint, ADD COLUMN open bigint[];
 UPDATE tq_internal.tick SET low = (SELECT last_value FROM tq_internal.id_seq) WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick);
 DROP FUNCTION tq_internal.is_awaited(xid8);
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message()');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid, seq)');
