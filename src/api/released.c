@@ -17,6 +17,7 @@
 #include "utils/syscache.h"
 
 #include "../storage/registry.h"
+#include "api.h"
 
 #define TQ_GONE(name)                                                         \
 	PG_FUNCTION_INFO_V1(name);                                                \
@@ -140,3 +141,17 @@ TQ_GONE(tq_wait_for_task)
 TQ_GONE(tq_wait_for_task_group)
 TQ_GONE(tq_worker_removed)
 /* clang-format on */
+
+PG_FUNCTION_INFO_V1(tq_is_awaited);
+
+/*
+ * is_awaited(xid xid8) -> bool, of 0.1.0: a dump works with any library, and has
+ * all messages then
+ */
+Datum
+tq_is_awaited(PG_FUNCTION_ARGS)
+{
+	if (PG_ARGISNULL(0))
+		tq_error_null("xid");
+	PG_RETURN_BOOL(true);
+}
