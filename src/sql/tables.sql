@@ -120,7 +120,8 @@ CREATE TABLE tq_internal.task (
 	metadata jsonb,					-- NULL: made by enqueue() without a name
 	tags jsonb,
 	extra jsonb,
-	xid xid8						-- top-level transaction that created it, if the publisher derives its first messages from this row
+	xid xid8,						-- top-level transaction that created it, if the publisher derives its first messages from this row
+	first_priority smallint			-- that they have; NULL: the priority has not changed
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
@@ -143,7 +144,8 @@ CREATE TABLE tq_internal.departed (
 	project_id text,
 	routes text[],
 	tags jsonb,
-	xid xid8						-- as in task
+	xid xid8,						-- as in task
+	first_priority smallint
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE tq_internal.departed IS 'tasks that have expired, as the messages about them that are kept need them; src/storage/departed_table.c';
 CREATE INDEX departed_since ON tq_internal.departed (since);

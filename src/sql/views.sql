@@ -77,13 +77,13 @@ CREATE VIEW tq_internal.underived AS
 	SELECT n.id AS task, n.xid, n.deadline, n.priority
 	FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
 		CROSS JOIN LATERAL (
-			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline) AS deadline, c.priority FROM tq_internal.task c WHERE c.id >= t.low
+			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline) AS deadline, coalesce(c.first_priority, c.priority) AS priority FROM tq_internal.task c WHERE c.id >= t.low
 			UNION ALL
-			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline), c.priority FROM tq_internal.task c WHERE c.id = ANY (t.open) AND c.id < t.low
+			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline), coalesce(c.first_priority, c.priority) FROM tq_internal.task c WHERE c.id = ANY (t.open) AND c.id < t.low
 			UNION ALL
-			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id >= t.low
+			SELECT c.id, c.xid, c.effective_deadline, coalesce(c.first_priority, c.priority) FROM tq_internal.departed c WHERE c.id >= t.low
 			UNION ALL
-			SELECT c.id, c.xid, c.effective_deadline, c.priority FROM tq_internal.departed c WHERE c.id = ANY (t.open) AND c.id < t.low) AS n
+			SELECT c.id, c.xid, c.effective_deadline, coalesce(c.first_priority, c.priority) FROM tq_internal.departed c WHERE c.id = ANY (t.open) AND c.id < t.low) AS n
 	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto) AND EXISTS (SELECT FROM tq_internal.activation);
 COMMENT ON VIEW tq_internal.underived IS 'new tasks whose first messages wait for the publisher, which derives them from the tasks';
 
@@ -95,9 +95,9 @@ CREATE FUNCTION tq_internal.underived_message()
 		SELECT c.xid, c.id, NULL::timestamptz, nullif(c.deadline, 'infinity'), c.priority::int, 0::smallint, ''::bytea, NULL::jsonb
 		FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
 			CROSS JOIN (
-				SELECT n.id, n.xid, coalesce(n.effective_deadline, n.deadline) AS deadline, n.priority FROM tq_internal.task n
+				SELECT n.id, n.xid, coalesce(n.effective_deadline, n.deadline) AS deadline, coalesce(n.first_priority, n.priority) AS priority FROM tq_internal.task n
 				UNION ALL
-				SELECT n.id, n.xid, n.effective_deadline, n.priority FROM tq_internal.departed n) AS c
+				SELECT n.id, n.xid, n.effective_deadline, coalesce(n.first_priority, n.priority) FROM tq_internal.departed n) AS c
 		WHERE (c.id >= t.low OR c.id = ANY (t.open)) AND NOT pg_visible_in_snapshot(c.xid, t.upto)
 			AND EXISTS (SELECT FROM tq_internal.activation);
 	END;

@@ -74,7 +74,8 @@
 	X(t, project_id, own, project_id)                                         \
 	X(t, dependencies, own, dependencies)                                     \
 	TQ_TASK_LARGE(X, t)                                                       \
-	X(t, xid, own, )
+	X(t, xid, own, )                                                          \
+	X(t, first_priority, own, )
 
 #define TQ_DEPARTED_TASK(X, t)                                                \
 	X(t, created, time, named.task.created)                                   \
@@ -94,7 +95,8 @@
 	X(t, project_id, own, )                                                   \
 	X(t, routes, own, )                                                       \
 	X(t, tags, own, )                                                         \
-	X(t, xid, own, )
+	X(t, xid, own, )                                                          \
+	X(t, first_priority, own, )
 
 #define TQ_RUN_COLUMNS(X, t)                                                  \
 	X(t, task, int64, task)                                                   \

@@ -34,7 +34,7 @@ static TqStatement insert_departed = TQ_STATEMENT(
 	" FROM tq_internal.run r WHERE r.task = ANY ($1))"
 	" INSERT INTO tq_internal.departed SELECT t.id, $2, t.created, t.deadline, coalesce(t.effective_deadline, t.deadline),"
 	" t.expires, t.queue, t.priority, t.retries, t.task_id, coalesce(g.task_group_id, t.task_id), t.scheduler_id,"
-	" t.project_id, t.routes, t.tags, t.xid"
+	" t.project_id, t.routes, t.tags, t.xid, t.first_priority"
 	" FROM tq_internal.task t LEFT JOIN tq_internal.task_group g ON g.id = t.group_id WHERE t.id = ANY ($1)",
 	INT8ARRAYOID, TIMESTAMPTZOID);
 

@@ -237,7 +237,8 @@ static TqStatement messages_between =
  */
 #define OF_TABLE(table, due, numbers)                                         \
 	" UNION ALL"                                                              \
-	" SELECT t.xid, t.id, NULL, " due ", t.priority, NULL, NULL, NULL"        \
+	" SELECT t.xid, t.id, NULL, " due                                         \
+	", coalesce(t.first_priority, t.priority), NULL, NULL, NULL"              \
 	" FROM tq_internal." table " t WHERE " numbers                            \
 	" AND t.xid IS NOT NULL AND NOT pg_visible_in_snapshot(t.xid, $1)"
 #define CREATED_IN(table, due, low, open)                                     \

@@ -57,7 +57,8 @@ static TqStatement add_dependencies = TQ_STATEMENT(
 	INT8OID, TQ_SLUGIDS);
 
 static TqStatement set_priority = TQ_STATEMENT(
-	"UPDATE tq_internal.task SET priority = $2 WHERE id = ANY ($1)",
+	"UPDATE tq_internal.task SET priority = $2, first_priority = coalesce(first_priority, priority)"
+	" WHERE id = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
 
 static TqStatement set_queue =
@@ -717,6 +718,7 @@ is_left_out(int column, bool with_times)
 		case Anum_task_id:
 		case Anum_task_effective_deadline:
 		case Anum_task_xid:
+		case Anum_task_first_priority:
 			return true;
 		case Anum_task_created:
 		case Anum_task_deadline:

@@ -125,6 +125,16 @@ RESET tq.publish_retried_exceptions;
 SELECT tq.resolve(pg_temp.ids('x', 'y'), '{1,1}');
 SELECT pg_temp.note('COMP', 'x', 1), pg_temp.note('COMP', 'y', 1);
 
+-- a priority that is changed before anything of the task is published
+BEGIN;
+SELECT pg_temp.create('p2', '{"priority": "low"}');
+SELECT pg_temp.note_defined('p2', 5), pg_temp.note('PEND', 'p2', 0);
+SELECT tq.change_task_priority(pg_temp.id('p2'), 'high');
+SELECT pg_temp.note('task-priority-changed', 'p2');
+SELECT tq.change_task_priority(pg_temp.id('p2'), 'medium');
+SELECT pg_temp.note('task-priority-changed', 'p2');
+COMMIT;
+
 -- a priority that is changed
 SELECT pg_temp.create('p', '{"priority": "low"}');
 SELECT pg_temp.note_defined('p', 5), pg_temp.note('PEND', 'p', 0);

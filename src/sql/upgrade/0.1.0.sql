@@ -92,7 +92,7 @@ ALTER TABLE tq_internal.failure ALTER COLUMN run_id DROP DEFAULT;
 ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
 
 -- The publisher derives messages of new tasks: src/events/publisher.c.
-ALTER TABLE tq_internal.task ADD COLUMN xid xid8;
+ALTER TABLE tq_internal.task ADD COLUMN xid xid8, ADD COLUMN first_priority smallint;
 ALTER TABLE tq_internal.tick ADD COLUMN derived int, ADD COLUMN low bigint, ADD COLUMN open bigint[];
 UPDATE tq_internal.tick SET low = (SELECT last_value FROM tq_internal.id_seq) WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick);
 DROP FUNCTION tq_internal.is_awaited(xid8);
@@ -158,7 +158,8 @@ CREATE TABLE tq_internal.departed (
 	project_id text,
 	routes text[],
 	tags jsonb,
-	xid xid8
+	xid xid8,
+	first_priority smallint
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX departed_since ON tq_internal.departed (since);
 CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id))
