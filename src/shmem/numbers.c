@@ -389,7 +389,8 @@ tq_numbers_read_open(Oid sequence, TqOpenNumbers *result)
 	LWLockRelease(blocks->lock);
 	if (block == NULL)
 		return false;
-	result->from = (int64) pg_atomic_read_u64(&block->next);
+	result->next = (int64) pg_atomic_read_u64(&block->next);
+	result->from = result->next;
 	pg_memory_barrier();
 	result->numbers = palloc(sizeof(int64) * MaxBackends);
 	for (int i = 0; i < MaxBackends; i++)

@@ -53,7 +53,7 @@ typedef struct TqTick
 extern bool tq_publisher_try_lock(void);
 extern void tq_publisher_unlock(void);
 extern Datum tq_snapshot_now(void);
-extern TqCreations tq_tick_creations(const TqTick *last);
+extern TqCreations tq_tick_creations(TqTick *last);
 extern void tq_tick_last(TqTick *tick);
 extern int64 tq_tick_last_id(void);
 extern int64 tq_tick_shown_id(void);

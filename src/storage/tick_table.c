@@ -193,18 +193,25 @@ tq_snapshot_now(void)
 /*
  * Returns which creations may be in progress, and must be read before the
  * snapshot of a tick is taken.  Those of the last NEAR numbers are not listed: to
- * read some tasks again costs less than to write a longer row.
+ * read some tasks again costs less than to write a longer row.  If the sequence was
+ * set back, all creations since the last tick may have lower numbers than its.
  */
 TqCreations
-tq_tick_creations(const TqTick *last)
+tq_tick_creations(TqTick *last)
 {
 	TqOpenNumbers open;
 	int n = 0;
 
 	if (!tq_id_read_open(&open))
-		return (TqCreations){
-			.low = Max(last->creations.low,
-					   tq_spi_run_int64(&last_number, NULL, 0))};
+	{
+		int64 low = tq_spi_run_int64(&last_number, NULL, 0);
+
+		/* A session that begins meanwhile may take more than a block. */
+		if (!tq_id_read_open(&open))
+			return (TqCreations){.low = Max(last->creations.low, low)};
+	}
+	if (open.next < last->creations.low)
+		last->creations.low = 0;
 	for (int i = 0; i < open.n; i++)
 	{
 		if (open.numbers[i] < open.from - NEAR)
