@@ -17,7 +17,7 @@ follower=''
 # Waits until all that is committed is published, and sent to the listeners; by
 # the maintenance worker, or if there is none, by this script.
 published() {
-	local left="EXISTS (SELECT $unpublished) OR EXISTS (SELECT FROM tq_internal.tick WHERE unsent IS NOT NULL)"
+	local left="EXISTS (SELECT FROM tq_internal.unpublished) OR EXISTS (SELECT FROM tq_internal.tick WHERE unsent IS NOT NULL)"
 	if [ -z "$(worker_pid)" ]; then
 		while [ "$(sql "SELECT $left")" = t ]; do sql 'SELECT count(*) FROM tq.upkeep()' >/dev/null || return; done
 		return
@@ -47,7 +47,7 @@ messages() { sql 'SELECT coalesce(sum(messages), 0) FROM tq_internal.tick'; }
 
 # Written and not published, or published and not with the follower.
 backlog() {
-	sql "SELECT coalesce((SELECT sum(octet_length(records) / 16) $unpublished), 0) +
+	sql "SELECT coalesce((SELECT sum(octet_length(records) / 16) $unpublished), 0) + (SELECT 2 * count(*) FROM tq_internal.underived) +
 		CASE WHEN '$follower' = '' THEN 0 ELSE (SELECT sum(messages) FROM tq_internal.tick) - $(cat "$work/followed" 2>/dev/null || echo 0) END"
 }
 
