@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq qw(:DEFAULT session output);
+use Tq qw(:DEFAULT session output start finish);
 use Time::HiRes qw(usleep);
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -152,7 +152,7 @@ sub is_derived
 	return $server->safe_psql($db, "SELECT xid IS NOT NULL FROM tq_internal.task WHERE metadata ->> 'name' = '$name'");
 }
 
-my $waiting = 'SELECT count(*) FROM tq_internal.underived()';
+my $waiting = 'SELECT count(*) FROM tq_internal.underived';
 my $last = q{FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1};
 
 new_database($node, 'db');
@@ -216,6 +216,24 @@ $some[0]->disconnect;
 publish($node, 'db');
 is(news($node, 'db'), both('beside'), 'the creator has left');
 $_->disconnect foreach @some[ 1 .. $#some ];
+
+# A commit that waits for a standby is not visible yet, and so its number is open.
+$node->safe_psql('postgres', q{ALTER DATABASE db SET synchronous_commit = local});
+$node->append_conf('postgresql.conf', "synchronous_standby_names = 'absent'");
+$node->reload;
+my $waits = $node->background_psql('db');
+start($waits, q{SET synchronous_commit = on; SELECT tq.enqueue('p/w', name => 'waits')});
+ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')}), 'a commit waits');
+$node->safe_psql('db', q{DO $$ BEGIN FOR i IN 1 .. 300 LOOP PERFORM tq.enqueue('p/w', name => 'among'); COMMIT; END LOOP; END $$});
+publish($node, 'db');
+$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$node->reload;
+finish($waits);
+$waits->quit;
+$node->safe_psql('postgres', q{ALTER DATABASE db RESET synchronous_commit});
+$node->safe_psql('db', 'SELECT read_on()');
+publish($node, 'db');
+is(news($node, 'db'), both('waits'), 'its messages come after it');
 
 # Savepoints, and two creations of a transaction: the second has a row.
 my %transaction = (
