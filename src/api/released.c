@@ -16,7 +16,6 @@
 #include "catalog/pg_proc.h"
 #include "utils/syscache.h"
 
-#include "../storage/registry.h"
 #include "api.h"
 
 #define TQ_GONE(name)                                                         \

@@ -16,11 +16,9 @@
 #include "nodes/lockoptions.h"
 #include "storage/itemptr.h"
 #include "storage/lockdefs.h"
-#include "utils/hsearch.h"
 #include "utils/relcache.h"
 
 #include "../shmem/shmem.h"
-#include "../util/util.h"
 
 /* ---- table.c: writes rows through the table access method ---- */
 

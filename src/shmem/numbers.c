@@ -64,7 +64,8 @@
  * not greater than that of the task.  Otherwise O2 is after P1, and the number of
  * the task is not less than n, because numbers ascend.  Where they do not, because
  * a setval() came between O1 and O2, the creator does without.  There is a full
- * barrier between O1 and O2, and between P1 and P2.
+ * barrier between O1 and O2, and between P1 and P2.  test/model/creations.pml is
+ * this for spin.
  *
  * A transaction opens one number at most, which stays open until the transaction
  * ends in whatever way.  A prepared one would end in another session, so where
@@ -370,26 +371,25 @@ tq_numbers_open(Oid sequence, bool *opened)
 
 /*
  * Reads which numbers of this database are open, before a snapshot is taken: all
- * from `from` on may be, and of the lower ones those in numbers[].  Returns false
- * if no session has taken a number of that sequence since the server started, so
- * that none is open.
+ * from `from` on may be, and of the lower ones those in numbers[].  `next` is 0 if no
+ * session has begun a block of that sequence since the server started.  Returns false
+ * if none can be open, because there is no shared memory.
  */
 bool
 tq_numbers_read_open(Oid sequence, TqOpenNumbers *result)
 {
-	NumberBlock *block = NULL;
+	NumberBlock *block;
 
-	result->n = 0;
+	*result = (TqOpenNumbers){.next = 0};
 	if (blocks == NULL)
 		return false;
 	LWLockAcquire(blocks->lock, LW_SHARED);
 	block = numbers_find(MyDatabaseId);
-	if (block != NULL && block->sequence != sequence)
-		block = NULL;
+	if (block != NULL && block->sequence == sequence)
+		result->next = (int64) pg_atomic_read_u64(&block->next);
 	LWLockRelease(blocks->lock);
-	if (block == NULL)
-		return false;
-	result->next = (int64) pg_atomic_read_u64(&block->next);
+	if (result->next == 0)
+		return true;
 	result->from = result->next;
 	pg_memory_barrier();
 	result->numbers = palloc(sizeof(int64) * MaxBackends);

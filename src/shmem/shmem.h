@@ -302,7 +302,7 @@ extern const TqXactEnd tq_numbers_xact_end;
 /* Numbers of creations that were in progress, all or some of those there are. */
 typedef struct TqOpenNumbers
 {
-	int64 next;
+	int64 next; /* that is to be taken; 0: none was */
 	int64 from; /* all from this one on */
 	int64 *numbers;
 	int n;

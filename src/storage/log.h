@@ -9,9 +9,7 @@
 #ifndef TQ_LOG_H
 #define TQ_LOG_H
 
-#include "../core/types.h"
 #include "../shmem/shmem.h"
-#include "../util/util.h"
 
 /* ---- tick_table.c: publications ---- */
 

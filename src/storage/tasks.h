@@ -11,7 +11,6 @@
 
 #include "../core/policy.h"
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
 
 /* ---- task_table.c: tq_internal.task: definitions of tasks ---- */
 

@@ -193,31 +193,37 @@ tq_snapshot_now(void)
 /*
  * Returns which creations may be in progress, and must be read before the
  * snapshot of a tick is taken.  Those of the last NEAR numbers are not listed: to
- * read some tasks again costs less than to write a longer row.  If the sequence was
- * set back, all creations since the last tick may have lower numbers than its.
+ * read some tasks again costs less than to write a longer row.  But the mark does
+ * not fall for them: below that of a restored database are tasks with ids of
+ * transactions of another server.
+ *
+ * Until a session has begun a block the mark stays: the value of the sequence may be
+ * of a block that another session has just drawn, above that of one that creates a
+ * task.  If the sequence was set back, the numbers since the last tick may be lower
+ * than its mark.
  */
 TqCreations
 tq_tick_creations(TqTick *last)
 {
 	TqOpenNumbers open;
+	int64 near;
 	int n = 0;
 
 	if (!tq_id_read_open(&open))
-	{
-		int64 low = tq_spi_run_int64(&last_number, NULL, 0);
-
-		/* A session that begins meanwhile may take more than a block. */
-		if (!tq_id_read_open(&open))
-			return (TqCreations){.low = Max(last->creations.low, low)};
-	}
+		return (TqCreations){
+			.low = Max(last->creations.low,
+					   tq_spi_run_int64(&last_number, NULL, 0))};
+	if (open.next == 0)
+		return last->creations;
 	if (open.next < last->creations.low)
 		last->creations.low = 0;
+	near = Max(open.from - NEAR, Min(last->creations.low, open.from));
 	for (int i = 0; i < open.n; i++)
 	{
-		if (open.numbers[i] < open.from - NEAR)
+		if (open.numbers[i] < near)
 			open.numbers[n++] = open.numbers[i];
 	}
-	return (TqCreations){.low = open.from - (open.n > n ? NEAR : 0),
+	return (TqCreations){.low = open.n > n ? near : open.from,
 						 .open = n == 0 ? (Datum) 0
 										: tq_array_int64(open.numbers, n)};
 }

@@ -437,6 +437,20 @@ $node->start;
 publish($node, 'db');
 is(news($node, 'db'), '', 'and after it');
 
+# Before a session takes a number, the value of the sequence is no mark: one that has drawn a
+# block may have created a task in it when another draws the next.
+my $low = "SELECT low $last";
+$node->safe_psql('db', q{DO $$ BEGIN FOR i IN 1 .. 300 LOOP PERFORM tq.enqueue('p/w', name => 'left'); COMMIT; END LOOP; END $$});
+my $low_before = $node->safe_psql('db', $low);
+$node->restart;
+publish($node, 'db');
+is($node->safe_psql('db', $low), $low_before, 'the mark stays until a number was taken');
+name($node, 'db', 'taken');
+publish($node, 'db');
+cmp_ok($node->safe_psql('db', $low), '>', $low_before, 'and goes on then');
+$node->safe_psql('db', 'SELECT read_on()');
+is($node->safe_psql('db', q{SELECT * FROM fault WHERE name IN ('left', 'taken') LIMIT 10}), '', 'each once');
+
 # ---- servers of other settings ----
 
 # A server that does not load the library, and one on which transactions may be prepared,
