@@ -19,7 +19,6 @@
 #include "utils/inval.h"
 
 #include "../rows/rows.h"
-#include "../shmem/shmem.h"
 #include "columns.h"
 #include "log.h"
 
