@@ -22,6 +22,16 @@ my $setup = q{
 sub number { my ($session) = @_; return $session->query_safe('SELECT number()'); }
 sub numbers { my ($session, $n) = @_; return map { number($session) } 1 .. $n; }
 
+# Publishes what is committed.
+sub publish
+{
+	my $session = $node->background_psql($db);
+
+	$session->query_safe('SET tq.maintenance = on; SELECT count(*) FROM tq.upkeep()');
+	$session->quit;
+	return;
+}
+
 # All numbers: of tasks and of rows of messages, but those that the publisher derives.
 my $all = q{(SELECT id FROM tq_internal.task UNION ALL SELECT seq FROM tq_internal.message WHERE xid <> '2' AND records <> '') AS x (n)};
 my $twice = "SELECT count(*) - count(DISTINCT n) FROM $all";
@@ -58,10 +68,11 @@ $node->safe_psql($db, q{SELECT setval('tq_internal.id_seq', 100000)});
 cmp_ok(number($a), '<', $next + 64, 'a session goes on in its block');
 is($node->safe_psql($db, 'SELECT number()'), 100065, 'another one begins behind what was set');
 is(number($a), 100066, 'and takes the others with it');
-$node->safe_psql($db, $_) foreach 'SELECT count(*) FROM tq.upkeep()', q{SELECT setval('tq_internal.id_seq', 5000)};
+publish();
+$node->safe_psql($db, q{SELECT setval('tq_internal.id_seq', 5000)});
 is($node->safe_psql($db, 'SELECT number()'), 5065, 'if it was set back as well');
 is((numbers($a, 40))[-1], 5105, 'nothing waits for what is below');
-$node->safe_psql($db, 'SELECT count(*) FROM tq.upkeep()');
+publish();
 is($node->safe_psql($db, 'SELECT sum(messages) = (SELECT 2 * count(*) FROM tq_internal.task) FROM tq_internal.tick'), 't', 'all of it is published');
 $node->safe_psql($db, q{ALTER SEQUENCE tq_internal.id_seq INCREMENT BY 1 RESTART WITH 200000});
 my @single = numbers($a, 40);
