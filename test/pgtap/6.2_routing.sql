@@ -224,7 +224,9 @@ SELECT set_config('test.seq', max(seq)::text, false) FROM tq_internal.message;
 SELECT pg_temp.forget();
 
 SELECT pg_temp.create('n1');
-SELECT is(pg_temp.written(), '1 rows, 2 records', 'all are bound: two messages in one row');
+SELECT is(pg_temp.written(), '0 rows, 0 records', 'all are bound: the publisher derives both messages');
+SELECT pg_temp.create('n1a'), pg_temp.create('n1b');
+SELECT is(pg_temp.written(), '1 rows, 2 records', 'but of one creation in a transaction: two messages in one row');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined')$$, 'task-defined is not bound');
 SELECT pg_temp.forget();
 SELECT pg_temp.create('n2');
