@@ -68,6 +68,7 @@
 #define SEND_MAX 10000      /* messages that one transaction sends */
 #define PASS_PAGES 25       /* of one transaction of the maintenance worker */
 #define CALL_PAGES 500      /* of one call of upkeep() */
+#define READ_AGAIN 10000    /* numbers, before a tick without messages */
 #define WAIT_MS 50          /* for synchronous standbys */
 #define QUEUE_PAGES 1048576 /* of the notification queue, before 17 */
 #define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
@@ -763,7 +764,9 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 		MemoryContextReset(memory);
 		tq_messages_page(cursor, &page);
 		is_part = is_part || !page.is_last;
-		if (page.n == 0 && !is_part)
+		/* Where nothing is wanted, each pass would read all tasks again. */
+		if (page.n == 0 && !is_part &&
+			creations.low < last->creations.low + READ_AGAIN)
 			break;
 		published += Max(page.n, 1);
 		tick = tick_of(&page, last, goal, &creations, is_part, after_seq);
