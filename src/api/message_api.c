@@ -378,9 +378,10 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	HeapTuple row;
 	TupleDesc columns;
-	int changed[3];
-	Datum values[3];
-	bool isnull[3];
+	int changed[4];
+	Datum values[4];
+	bool isnull[4];
+	int64 seq;
 
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
 		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
@@ -396,19 +397,23 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	columns = trigger->tg_relation->rd_att;
 	changed[0] = SPI_fnumber(columns, "xid");
 	changed[1] = SPI_fnumber(columns, "seq");
-	changed[2] = SPI_fnumber(columns, "records");
-	for (int i = 0; i < 3; i++)
+	changed[2] = SPI_fnumber(columns, "worker");
+	changed[3] = SPI_fnumber(columns, "records");
+	for (int i = 0; i < 4; i++)
 		values[i] = SPI_getbinval(row, columns, changed[i], &isnull[i]);
-	if (!isnull[0] && !isnull[1] && !isnull[2])
-		values[1] = Int64GetDatum(
-			tq_message_loaded_seq(DatumGetFullTransactionId(values[0]),
-								  DatumGetInt64(values[1]),
-								  DatumGetByteaPP(values[2])));
+	if (!isnull[0] && !isnull[3] &&
+		tq_message_was_derived(DatumGetFullTransactionId(values[0]),
+							   DatumGetByteaPP(values[3]), &seq))
+	{
+		values[1] = Int64GetDatum(seq);
+		values[2] = Int32GetDatum(0); /* says so to the publisher */
+		isnull[1] = isnull[2] = false;
+	}
 	values[0] = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	isnull[0] = false;
 	tq_request_publication();
 	return PointerGetDatum(
-		heap_modify_tuple_by_cols(row, columns, 2, changed, values, isnull));
+		heap_modify_tuple_by_cols(row, columns, 3, changed, values, isnull));
 }
 
 /* exchange_name(exchange int) -> text, NULL for an unknown number */

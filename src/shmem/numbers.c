@@ -373,7 +373,8 @@ tq_numbers_open(Oid sequence, bool *opened)
  * Reads which numbers of this database are open, before a snapshot is taken: all
  * from `from` on may be, and of the lower ones those in numbers[].  `next` is 0 if no
  * session has begun a block of that sequence since the server started.  Returns false
- * if none can be open, because there is no shared memory.
+ * if none is open, and those that are opened later are drawn later: no session has
+ * prepared to draw a block, or there is no shared memory for it.
  */
 bool
 tq_numbers_read_open(Oid sequence, TqOpenNumbers *result)
@@ -389,7 +390,7 @@ tq_numbers_read_open(Oid sequence, TqOpenNumbers *result)
 		result->next = (int64) pg_atomic_read_u64(&block->next);
 	LWLockRelease(blocks->lock);
 	if (result->next == 0)
-		return true;
+		return block != NULL;
 	result->from = result->next;
 	pg_memory_barrier();
 	result->numbers = palloc(sizeof(int64) * MaxBackends);

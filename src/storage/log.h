@@ -117,8 +117,8 @@ extern TqMessage *tq_messages_notes(const TqMessage *messages, int n,
 									int *found);
 extern int tq_messages_count(const TqMessage *messages, int n);
 extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
-extern int64 tq_message_loaded_seq(FullTransactionId xid, int64 seq,
-								   const bytea *records);
+extern bool tq_message_was_derived(FullTransactionId xid, const bytea *records,
+								   int64 *task);
 extern int64 tq_message_last_id(void);
 extern bool tq_message_is_unpublished(const TqTick *last);
 

@@ -372,6 +372,16 @@ derive(TupleTableSlot *slot, bool is_derived, TqMessage *messages)
 	return TQ_DERIVED_MESSAGES;
 }
 
+/* Returns whether a row was derived in another database (tq_stamp_message()). */
+static bool
+is_loaded(TupleTableSlot *slot)
+{
+	bool isnull;
+	Datum worker = slot_getattr(slot, Anum_message_worker, &isnull);
+
+	return !isnull && DatumGetInt32(worker) == 0;
+}
+
 /*
  * Reads the messages of one row, and returns their number; they share the
  * other columns of the row.
@@ -385,7 +395,8 @@ outbox_read_row(TupleTableSlot *slot, TqMessage *messages)
 	int64 seq = tq_row_int64(slot, Anum_message_seq);
 	bool is_derived = FullTransactionIdEquals(tq_row_xid8(slot,
 														  Anum_message_xid),
-											  DERIVED_XID);
+											  DERIVED_XID) ||
+					  is_loaded(slot);
 	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
 	TimestampTz due = tq_row_time(slot, Anum_message_due);
 	int32 worker = tq_row_int32(slot, Anum_message_worker);
@@ -450,6 +461,37 @@ open_of(const TqTick *tick)
 {
 	return tick->creations.open != (Datum) 0 ? tick->creations.open
 											 : tq_array_int64(NULL, 0);
+}
+
+static int
+compare_written(const void *a, const void *b)
+{
+	const TqMessage *x = a;
+	const TqMessage *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->id < y->id ? -1 : 1;
+}
+
+/*
+ * Puts messages of rows, which are in order, into the order of writing: that of a
+ * row that was derived in another database has others in between.
+ */
+static void
+sort_by_writing(TqMessage *messages, int n)
+{
+	bool is_sorted = true;
+
+	for (int i = 1; i < n && is_sorted; i++)
+		is_sorted = messages[i - 1].seq <= messages[i].seq;
+	if (is_sorted)
+		return;
+	for (int i = 0; i < n; i++)
+		messages[i].id = i;
+	qsort(messages, n, sizeof(TqMessage), compare_written);
+	for (int i = 0; i < n; i++)
+		messages[i].id = 0;
 }
 
 /*
@@ -540,6 +582,7 @@ tq_messages_page(TqRows cursor, TqMessagePage *page)
 		ExecDropSingleTupleTableSlot(slot);
 		tq_spi_free_result();
 	} while (!page->is_last && page->n < PAGE_MESSAGES);
+	sort_by_writing(page->messages, page->n);
 	/* The transactions of a page as an array without duplicates. */
 	elements = palloc(sizeof(Datum) * Max(nxids, 1));
 	kept = 0;
@@ -642,6 +685,7 @@ read_tick_messages(const TqTick *tick, int *n)
 	*n = 0;
 	messages = read_rows(rows, NULL, n);
 	tq_spi_free_result();
+	sort_by_writing(messages, *n);
 	return tick->derived == 0 ? messages : add_derived(tick, messages, n);
 }
 
@@ -727,18 +771,20 @@ tq_message_is_unpublished(const TqTick *last)
 }
 
 /*
- * Returns the seq that a row gets when it is loaded from another database: of what
- * was derived there, the first of its tasks.  Its records are not toasted.
+ * Returns whether a row that is loaded was derived in another database, and sets
+ * the first of its tasks.  Its records are not toasted.
  */
-int64
-tq_message_loaded_seq(FullTransactionId xid, int64 seq, const bytea *records)
+bool
+tq_message_was_derived(FullTransactionId xid, const bytea *records,
+					   int64 *task)
 {
 	uint64 first;
 
 	if (!FullTransactionIdEquals(xid, DERIVED_XID) || is_task(records))
-		return seq;
+		return false;
 	memcpy(&first, BYTES(records), sizeof(first));
-	return (int64) pg_ntoh64(first);
+	*task = (int64) pg_ntoh64(first);
+	return true;
 }
 
 /*

@@ -199,7 +199,8 @@ tq_snapshot_now(void)
  *
  * Until a session has begun a block the mark stays: the value of the sequence may be
  * of a block that another session has just drawn, above that of one that creates a
- * task.  If the sequence was set back, the numbers since the last tick may be lower
+ * task.  Only what the value was before a look that finds no session that has
+ * prepared to draw one is less than all numbers to come.  If the sequence was set back, the numbers since the last tick may be lower
  * than its mark.
  */
 TqCreations
@@ -210,9 +211,12 @@ tq_tick_creations(TqTick *last)
 	int n = 0;
 
 	if (!tq_id_read_open(&open))
-		return (TqCreations){
-			.low = Max(last->creations.low,
-					   tq_spi_run_int64(&last_number, NULL, 0))};
+	{
+		int64 number = tq_spi_run_int64(&last_number, NULL, 0);
+
+		if (!tq_id_read_open(&open))
+			return (TqCreations){.low = Max(last->creations.low, number)};
+	}
 	if (open.next == 0)
 		return last->creations;
 	if (open.next < last->creations.low)
