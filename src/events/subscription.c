@@ -520,5 +520,3 @@ tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
 		tq_subscription_skip(name, upto, now);
 	return found;
 }
-
-/* ---- dumps ---- */

@@ -202,7 +202,7 @@ CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
 COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
 
 CREATE FUNCTION tq_internal.is_awaited(xid xid8, seq bigint) RETURNS bool
-	LANGUAGE sql STABLE
+	LANGUAGE sql STABLE STRICT
 	BEGIN ATOMIC
 		SELECT CASE WHEN is_awaited.xid = '2' THEN is_awaited.seq > (SELECT coalesce(min(s.acked_id), 9223372036854775807) FROM tq_internal.subscription s)
 			ELSE NOT pg_visible_in_snapshot(is_awaited.xid, coalesce(
