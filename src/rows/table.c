@@ -698,7 +698,7 @@ tq_id_open(bool *opened)
 	return tq_numbers_open(id_sequence(), opened);
 }
 
-/* Reads which numbers are open; returns false if none can be. */
+/* Reads which numbers are open, as tq_numbers_read_open() does. */
 bool
 tq_id_read_open(TqOpenNumbers *numbers)
 {

@@ -476,8 +476,9 @@ compare_written(const void *a, const void *b)
 }
 
 /*
- * Puts messages of rows, which are in order, into the order of writing: that of a
- * row that was derived in another database has others in between.
+ * Puts messages of rows into the order of writing, those of one task as they were
+ * read: a row that was derived, here or in another database, has tasks between
+ * which others were written.
  */
 static void
 sort_by_writing(TqMessage *messages, int n)
@@ -607,6 +608,9 @@ tq_messages_insert_derived(const TqTick *tick, const TqMessage *messages,
 	TqMessage *some = palloc(sizeof(TqMessage) * TQ_ROW_MESSAGES);
 	int filled = 0;
 
+	StaticAssertStmt(TQ_ROW_MESSAGES % TQ_DERIVED_MESSAGES == 0,
+					 "the messages of a task are in one row");
+
 	for (int i = 0; i < n; i++)
 	{
 		if (messages[i].is_derived)
@@ -626,51 +630,6 @@ tq_messages_insert_derived(const TqTick *tick, const TqMessage *messages,
 	tq_table_close(table);
 }
 
-static int
-compare_derived(const void *a, const void *b)
-{
-	const TqMessage *x = a;
-	const TqMessage *y = b;
-
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return (int) x->exchange - (int) y->exchange;
-}
-
-/*
- * Adds what was derived to the n messages of a tick that were written, and are
- * in the order of writing; returns all in that order.
- */
-static TqMessage *
-add_derived(const TqTick *tick, TqMessage *written, int *n)
-{
-	TqMessage *all;
-	TqMessage *derived = NULL;
-	int nderived = 0;
-	int from = 0;
-	uint64 rows = tq_spi_run(&messages_derived,
-							 TQ_VALUES(Int64GetDatum(tick->last_id),
-									   Int32GetDatum(tick->segment)),
-							 NULL);
-
-	derived = read_rows(rows, NULL, &nderived);
-	tq_spi_free_result();
-	qsort(derived, nderived, sizeof(TqMessage), compare_derived);
-	all = palloc_extended(sizeof(TqMessage) * Max(*n + nderived, 1),
-						  MCXT_ALLOC_HUGE);
-	for (int to = 0, next = 0; to < *n + nderived; to++)
-	{
-		bool is_written = next == nderived ||
-						  (from < *n && written[from].seq < derived[next].seq);
-
-		all[to] = is_written ? written[from++] : derived[next++];
-	}
-	*n += nderived;
-	pfree(written);
-	pfree(derived);
-	return all;
-}
-
 /* Reads the messages and notes that a tick has published. */
 static TqMessage *
 read_tick_messages(const TqTick *tick, int *n)
@@ -678,6 +637,8 @@ read_tick_messages(const TqTick *tick, int *n)
 	Datum between[3] = {tick->since, tick->upto, Int64GetDatum(PG_INT64_MIN)};
 	Datum part[3] = {tick->xids, Int64GetDatum(tick->after_seq),
 					 Int64GetDatum(tick->upto_seq)};
+	Datum derived[2] = {Int64GetDatum(tick->last_id),
+						Int32GetDatum(tick->segment)};
 	uint64 rows = tick->xids == (Datum) 0
 					  ? tq_spi_run(&messages_between, between, NULL)
 					  : tq_spi_run(&messages_of_part, part, NULL);
@@ -686,8 +647,14 @@ read_tick_messages(const TqTick *tick, int *n)
 	*n = 0;
 	messages = read_rows(rows, NULL, n);
 	tq_spi_free_result();
+	if (tick->derived > 0)
+	{
+		rows = tq_spi_run(&messages_derived, derived, NULL);
+		messages = read_rows(rows, messages, n);
+		tq_spi_free_result();
+	}
 	sort_by_writing(messages, *n);
-	return tick->derived == 0 ? messages : add_derived(tick, messages, n);
+	return messages;
 }
 
 /* Copies the notes among these messages. */

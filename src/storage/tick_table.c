@@ -200,8 +200,10 @@ tq_snapshot_now(void)
  * Until a session has begun a block the mark stays: the value of the sequence may be
  * of a block that another session has just drawn, above that of one that creates a
  * task.  Only what the value was before a look that finds no session that has
- * prepared to draw one is less than all numbers to come.  If the sequence was set back, the numbers since the last tick may be lower
- * than its mark.
+ * prepared to draw one is less than all numbers to come.
+ *
+ * If the sequence was set back, the numbers since the last tick may be lower than its
+ * mark, which is removed from *last, so that the pass reads all.
  */
 TqCreations
 tq_tick_creations(TqTick *last)
