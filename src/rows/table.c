@@ -674,20 +674,14 @@ tq_relation_oid(TqRelation *relation)
  * The sequence for internal ids and for the order in queues; sessions of this
  * database share its numbers (numbers.c).
  */
-static Oid
-id_sequence(void)
-{
-	static TqRelation sequence = TQ_RELATION("id_seq");
-
-	return tq_relation_oid(&sequence);
-}
+static TqRelation id_sequence = TQ_RELATION("id_seq");
 
 /* Returns the next number. */
 int64
 tq_id_next(void)
 {
 	PreventCommandIfReadOnly("nextval()");
-	return tq_numbers_next(id_sequence());
+	return tq_numbers_next(tq_relation_oid(&id_sequence));
 }
 
 /* The same, and opens it for the publisher if possible. */
@@ -695,14 +689,14 @@ int64
 tq_id_open(bool *opened)
 {
 	PreventCommandIfReadOnly("nextval()");
-	return tq_numbers_open(id_sequence(), opened);
+	return tq_numbers_open(tq_relation_oid(&id_sequence), opened);
 }
 
 /* Reads which numbers are open, as tq_numbers_read_open() does. */
 bool
 tq_id_read_open(TqOpenNumbers *numbers)
 {
-	return tq_numbers_read_open(id_sequence(), numbers);
+	return tq_numbers_read_open(tq_relation_oid(&id_sequence), numbers);
 }
 
 /* ---- tables ---- */

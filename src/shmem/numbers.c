@@ -155,6 +155,9 @@ const TqShmemPart tq_numbers_shmem = {.name = "tq numbers",
 									  .size = numbers_size,
 									  .startup = numbers_startup};
 
+/* Whether this session takes its numbers from a block of a sequence. */
+#define HAS_BLOCK(sequence_) (mine != NULL && mine->sequence == (sequence_))
+
 /*
  * Takes the next number of the block of this sequence.  Returns false if none is
  * left, or this session has taken none yet.
@@ -164,7 +167,7 @@ take_number(Oid sequence, int64 *number)
 {
 	uint64 next;
 
-	if (mine == NULL || mine->sequence != sequence)
+	if (!HAS_BLOCK(sequence))
 		return false;
 	next = pg_atomic_read_u64(&mine->next);
 	do
@@ -333,13 +336,6 @@ close_number(void)
 const TqXactEnd tq_numbers_xact_end = {.has_work = &is_open,
 									   .reset = close_number};
 
-/* Returns whether this session takes its numbers from a block of a sequence. */
-static bool
-has_block(Oid sequence)
-{
-	return mine != NULL && mine->sequence == sequence;
-}
-
 /*
  * Returns the next number of a sequence, and opens it if that is possible, and
  * this transaction has opened none.
@@ -352,9 +348,9 @@ tq_numbers_open(Oid sequence, bool *opened)
 	int64 number;
 
 	*opened = false;
-	if (!is_open && max_prepared_xacts == 0 && !has_block(sequence))
+	if (!is_open && max_prepared_xacts == 0 && !HAS_BLOCK(sequence))
 		(void) tq_numbers_next(sequence);
-	if (is_open || max_prepared_xacts > 0 || !has_block(sequence))
+	if (is_open || max_prepared_xacts > 0 || !HAS_BLOCK(sequence))
 		return tq_numbers_next(sequence);
 	own = &open_numbers[TqMyProcNumber()];
 	own->of.database = MyDatabaseId;
