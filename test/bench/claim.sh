@@ -53,5 +53,5 @@ part_claim() {
 	text "Sessions of claim_work() and resolve(), one by one, wait for: $(waits_of claimed_fresh tq)." \
 		"Those of the bare table: $(waits_of claimed_fresh bare)."
 	text 'bare deletes what is completed, keep updates it. busy is tq by a worker that completes what it has and' \
-		'claims the next in one statement.'
+		'claims the next by resolve_and_claim().'
 }

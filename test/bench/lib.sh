@@ -193,7 +193,7 @@ pgbench_run() {
 	shift 2
 	[[ $script != *pgboss* ]] || job=$(<"$work/sql/pgboss_payload.json")
 	begin_cost
-	pgbench -n -M prepared -f "$script" -D payload="$job" -D def="$(<"$work/definition")" -D ids='{}' -D runs='{}' \
+	pgbench -n -M prepared -f "$script" -D payload="$job" -D def="$(<"$work/definition")" -D reports='[]' \
 		-c "$clients" -j "$((clients < 4 ? clients : 4))" "$@" >"$work/out" 2>"$work/err" || echo failed >"$work/out"
 	if ! grep -q 'failed transactions: 0 ' "$work/out"; then
 		echo "$script has failed" >&2
