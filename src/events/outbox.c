@@ -5,8 +5,9 @@
  * A call collects the messages of its transitions in a batch, in the order in
  * which readers are to see them.  This module decides whether a binding or a
  * subscription wants a message and, if so, writes it to tq_internal.message in
- * the same transaction.  It never sends NOTIFY: the publisher (publisher.c)
- * does that, for messages that have been committed.  An exchange that nothing
+ * the same transaction, unless the publisher derives it from the task
+ * (outbox_table.c).  It never sends NOTIFY: the publisher (publisher.c) does
+ * that, for messages that have been committed.  An exchange that nothing
  * is bound to costs one test of a bit.
  */
 #include "postgres.h"

@@ -2,8 +2,8 @@
  * numbers.c
  *	  Numbers of tq_internal.id_seq that the sessions of a database share.
  *
- * A create takes two numbers, a claim and a report one each, and nextval() takes
- * 2,750 instructions for one: it opens the sequence, and locks its page, for
+ * A create takes one number or two, a claim and a report one each, and nextval()
+ * takes 2,750 instructions for one: it opens the sequence, and locks its page, for
  * which all sessions wait.  So the sequence advances by a block of numbers
  * (INCREMENT BY), and the sessions of a database take them from here one by one:
  * an enqueue() takes 4 % fewer instructions.  The block is shared, because

@@ -341,7 +341,7 @@ CREATE VIEW tq_internal.other_metric AS
 	SELECT 'tq_timers_late_seconds', 'gauge', 'How long the first deadline, timeout, claim or delay that is over has waited for maintenance.',
 		'tq_timers_late_seconds ' || COALESCE(greatest(extract(epoch FROM tq_internal.clock_now() - min(d.due)), 0), 0) FROM tq_internal.first_due d
 	UNION ALL
-	SELECT 'tq_outbox_messages', 'gauge', 'Rows of messages that are not published, 1000 at most.', 'tq_outbox_messages ' || count(*)
+	SELECT 'tq_outbox_messages', 'gauge', 'Rows of messages, and new tasks whose messages are derived, that are not published; 1000 at most.', 'tq_outbox_messages ' || count(*)
 	FROM (SELECT FROM tq_internal.unpublished LIMIT 1000) AS m
 	UNION ALL
 	SELECT 'tq_publisher_lag_seconds', 'gauge', 'How long ago messages were last published while some wait; 0: none waits.',

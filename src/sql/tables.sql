@@ -10,7 +10,7 @@
 -- Task ids, task group ids and positions in a queue come from one sequence, so
 -- that a run that is claimable at once has the id of its task as its position.
 CREATE SEQUENCE tq_internal.id_seq AS bigint INCREMENT BY 64;	-- a block of numbers that sessions share: src/shmem/numbers.c
-COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue';
+COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue, order of messages';
 
 CREATE TABLE tq_internal.queue (
 	id int GENERATED ALWAYS AS IDENTITY (CYCLE) PRIMARY KEY,
@@ -123,7 +123,7 @@ CREATE TABLE tq_internal.task (
 	xid xid8,						-- top-level transaction that created it, if the publisher derives its first messages from this row
 	first_priority smallint			-- that they have; NULL: the priority has not changed
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and for due when a task is scheduled after it was created';
+COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and effective_deadline when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
 CREATE INDEX task_dependent ON tq_internal.task (id) WHERE dependencies IS NOT NULL;	-- for a list of them
 
@@ -416,7 +416,7 @@ COMMENT ON TABLE tq_internal.artifact IS 'artifacts of runs: a reference to the 
 CREATE INDEX artifact_expires ON tq_internal.artifact (expires);
 
 -- Messages, in narrow rows: one for each call that appends some, in its own
--- transaction.  Each is stamped with its top-level transaction, by which the
+-- transaction, and those in which a tick keeps what was derived.  Each is stamped with its top-level transaction, by which the
 -- publisher finds what has become visible since the last tick.  The message log
 -- has six segments; src/storage/log_segment_table.c.
 CREATE TABLE tq_internal.message (
@@ -429,7 +429,7 @@ CREATE TABLE tq_internal.message (
 	records bytea NOT NULL,			-- the messages, in some bytes each; src/storage/outbox_table.c
 	detail jsonb					-- content of an artifact, priority or group message
 ) PARTITION BY LIST (segment);
-COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';
+COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them or the publisher derived them: outbox and message log in one, in segments';
 CREATE INDEX message_xid ON tq_internal.message (xid, seq);
 
 CREATE TABLE tq_internal.tick (

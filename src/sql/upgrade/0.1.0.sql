@@ -93,6 +93,9 @@ ALTER TABLE tq_internal.activation REPLICA IDENTITY FULL;
 
 -- The publisher derives messages of new tasks: src/events/publisher.c.
 ALTER TABLE tq_internal.task ADD COLUMN xid xid8, ADD COLUMN first_priority smallint;
+COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and effective_deadline when a task is scheduled after it was created';
+COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue, order of messages';
+COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them or the publisher derived them: outbox and message log in one, in segments';
 ALTER TABLE tq_internal.tick ADD COLUMN derived int, ADD COLUMN low bigint, ADD COLUMN open bigint[];
 UPDATE tq_internal.tick SET low = (SELECT last_value FROM tq_internal.id_seq) WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick);
 DROP FUNCTION tq_internal.is_awaited(xid8);
