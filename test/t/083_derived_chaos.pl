@@ -1,7 +1,8 @@
 # Clients create tasks, in transactions that sleep, roll back and have savepoints, while
 # the maintenance worker and sessions publish, and backends are killed: each task that is
 # committed has one task-defined and one task-pending, in that order.  TQ_SECONDS is how
-# long each of three rounds takes, TQ_SEED repeats the moments of the crashes.
+# long each of TQ_ROUNDS (3) rounds takes at most, of which all but the last end in a crash;
+# TQ_SEED repeats the moments of the crashes.
 use strict;
 use warnings FATAL => 'all';
 
@@ -11,6 +12,7 @@ use Tq qw(:DEFAULT session output);
 use Time::HiRes qw(usleep);
 
 my $seconds = $ENV{TQ_SECONDS} // 4;
+my $rounds = $ENV{TQ_ROUNDS} // 3;
 my $seed = $ENV{TQ_SEED} // int(rand(1_000_000));
 my $db = 'postgres';
 my $tmp = PostgreSQL::Test::Utils::tempdir;
@@ -51,11 +53,11 @@ sub start_load
 }
 
 my $created = 0;
-foreach my $round (1 .. 3)
+foreach my $round (1 .. $rounds)
 {
 	my $load = start_load();
 
-	if ($round < 3)
+	if ($round < $rounds)
 	{
 		my $pid = '';
 
