@@ -100,6 +100,7 @@ tq_sql_run_with_artifacts(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	const TqTask *task;
+	int64 id;
 	int run_id;
 	TupleDesc desc;
 	bool nulls[2] = {false};
@@ -111,12 +112,12 @@ tq_sql_run_with_artifacts(PG_FUNCTION_ARGS)
 	run_id = PG_ARGISNULL(1) ? tq_artifact_latest_run(task)
 							 : PG_GETARG_INT32(1);
 	tq_artifact_check_run(task, run_id);
+	id = task->id; /* the end of the part frees the task */
 	tq_spi_end_part();
-	PG_RETURN_DATUM(
-		HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
-										  (Datum[]){Int64GetDatum(task->id),
-													Int32GetDatum(run_id)},
-										  nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(
+		heap_form_tuple(BlessTupleDesc(desc),
+						(Datum[]){Int64GetDatum(id), Int32GetDatum(run_id)},
+						nulls)));
 }
 
 /* link_chain(names text[]) -> text */
