@@ -118,7 +118,8 @@ typedef union OpenNumber
 static NumberBlocks *blocks = NULL; /* NULL: no shared memory */
 static OpenNumber *open_numbers = NULL;
 
-static bool is_open = false; /* has this transaction opened a number */
+static bool is_open = false;       /* has this transaction opened a number */
+static bool has_no_memory = false; /* for a block, at the last draw */
 
 /* That of this database, and the same once this session has begun a block. */
 static NumberBlock *entry = NULL;
@@ -271,7 +272,8 @@ prepare_block(Oid sequence)
 static bool
 begin_block(Oid sequence, uint64 prepared, int64 first, int64 n)
 {
-	if (entry == NULL)
+	has_no_memory = entry == NULL;
+	if (has_no_memory)
 		return false;
 	LWLockAcquire(blocks->lock, LW_EXCLUSIVE);
 	if (end_of(entry, sequence) == prepared)
@@ -333,7 +335,23 @@ close_number(void)
 	pg_atomic_write_u64(&open_numbers[TqMyProcNumber()].of.number, 0);
 }
 
+/*
+ * Closes what is still a bound when a part of the transaction fails: no number was
+ * drawn behind it.  The transaction may stay open for long, and the mark of the
+ * publisher would stay at the bound.
+ */
+static void
+close_bound(SubTransactionId id)
+{
+	uint64 open = pg_atomic_read_u64(
+		&open_numbers[TqMyProcNumber()].of.number);
+
+	if (open != 0 && (open & 1) == 0)
+		close_number();
+}
+
 const TqXactEnd tq_numbers_xact_end = {.has_work = &is_open,
+									   .abort = close_bound,
 									   .reset = close_number};
 
 /*
@@ -348,7 +366,9 @@ tq_numbers_open(Oid sequence, bool *opened)
 	int64 number;
 
 	*opened = false;
-	if (!is_open && max_prepared_xacts == 0 && !HAS_BLOCK(sequence))
+	/* The first one begins a block, if there is memory for it. */
+	if (!is_open && max_prepared_xacts == 0 && !HAS_BLOCK(sequence) &&
+		!has_no_memory)
 		(void) tq_numbers_next(sequence);
 	if (is_open || max_prepared_xacts > 0 || !HAS_BLOCK(sequence))
 		return tq_numbers_next(sequence);
