@@ -666,8 +666,11 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.worker', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_group', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.policy', '');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.task', '');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', '');
+-- The transactions that tasks name are of this server: elsewhere they would be taken
+-- for creations that are to be published.  What is to be published has a row of
+-- messages, below.
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.task', 'WHERE false UNION ALL SELECT id, created, deadline, expires, effective_deadline, delay, group_id, queue, policy, priority, retries, all_resolved, task_id, expires_given, scheduler_id, project_id, dependencies, routes, scopes, payload, metadata, tags, extra, NULL::xid8, NULL::smallint FROM tq_internal.task');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', 'WHERE false UNION ALL SELECT id, since, created, deadline, effective_deadline, expires, queue, priority, retries, task_id, task_group_id, scheduler_id, project_id, routes, tags, NULL::xid8, NULL::smallint FROM tq_internal.departed');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.unscheduled', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency_counter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.pending', '');

@@ -72,10 +72,11 @@ CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
 COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
 
 -- New tasks whose messages the publisher has not derived yet: it finds them by their
--- numbers (src/events/publisher.c).
+-- numbers (src/events/publisher.c).  Those of the parts of a publication that are done
+-- have been derived.
 CREATE VIEW tq_internal.underived AS
 	SELECT n.id AS task, n.xid, n.deadline, n.priority
-	FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
+	FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open, k.part_of, k.upto_seq FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
 		CROSS JOIN LATERAL (
 			SELECT c.id, c.xid, coalesce(c.effective_deadline, c.deadline) AS deadline, coalesce(c.first_priority, c.priority) AS priority FROM tq_internal.task c WHERE c.id >= t.low
 			UNION ALL
@@ -84,7 +85,8 @@ CREATE VIEW tq_internal.underived AS
 			SELECT c.id, c.xid, c.effective_deadline, coalesce(c.first_priority, c.priority) FROM tq_internal.departed c WHERE c.id >= t.low
 			UNION ALL
 			SELECT c.id, c.xid, c.effective_deadline, coalesce(c.first_priority, c.priority) FROM tq_internal.departed c WHERE c.id = ANY (t.open) AND c.id < t.low) AS n
-	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto) AND EXISTS (SELECT FROM tq_internal.activation);
+	WHERE NOT pg_visible_in_snapshot(n.xid, t.upto) AND EXISTS (SELECT FROM tq_internal.activation)
+		AND NOT coalesce(n.id <= t.upto_seq AND pg_visible_in_snapshot(n.xid, t.part_of), false);
 COMMENT ON VIEW tq_internal.underived IS 'new tasks whose first messages wait for the publisher, which derives them from the tasks';
 
 -- pg_dump reads no views.
@@ -93,12 +95,13 @@ CREATE FUNCTION tq_internal.underived_message()
 	LANGUAGE sql STABLE
 	BEGIN ATOMIC
 		SELECT c.xid, c.id, NULL::timestamptz, nullif(c.deadline, 'infinity'), c.priority::int, 0::smallint, ''::bytea, NULL::jsonb
-		FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
+		FROM (SELECT k.upto, coalesce(k.low, 0) AS low, k.open, k.part_of, k.upto_seq FROM tq_internal.tick k ORDER BY k.last_id DESC LIMIT 1) AS t
 			CROSS JOIN (
 				SELECT n.id, n.xid, coalesce(n.effective_deadline, n.deadline) AS deadline, coalesce(n.first_priority, n.priority) AS priority FROM tq_internal.task n
 				UNION ALL
 				SELECT n.id, n.xid, n.effective_deadline, coalesce(n.first_priority, n.priority) FROM tq_internal.departed n) AS c
 		WHERE (c.id >= t.low OR c.id = ANY (t.open)) AND NOT pg_visible_in_snapshot(c.xid, t.upto)
+			AND NOT coalesce(c.id <= t.upto_seq AND pg_visible_in_snapshot(c.xid, t.part_of), false)
 			AND EXISTS (SELECT FROM tq_internal.activation);
 	END;
 COMMENT ON FUNCTION tq_internal.underived_message() IS 'for pg_dump: the same as rows of message, which have no records; none before the database is in use, as its messages have been loaded';

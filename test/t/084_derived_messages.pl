@@ -568,6 +568,57 @@ like(news($node, 'sorted'), qr/completed reported, defined caused, pending cause
 is($node->safe_psql('ordered', q{SELECT read_now()}) =~ s/task-//gr, $node->safe_psql('sorted', q{SELECT string_agg(l.exchange || ' ' || (t.metadata ->> 'name'), ', ' ORDER BY l.id)
 	FROM ledger l JOIN tq_internal.task t ON t.task_id::text = l.task}) =~ s/task-//gr, 'in the restored database, too');
 
+# Rows alone, into a database that is in use.
+new_database($node, 'rows');
+begin_use($node, 'rows');
+new_database($node, 'origin');
+name($node, 'origin', "published $_") foreach 1, 2;
+publish($node, 'origin');
+news($node, 'origin');
+name($node, 'origin', "unpublished $_") foreach 1, 2;
+$node->command_ok([ 'pg_dump', '--data-only', '--exclude-table-data=tq_internal.subscription*', '-f', "$dir/rows.sql", '-d', $node->connstr('origin') ], 'pg_dump of rows');
+$node->command_ok([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', "$dir/rows.sql", '-d', $node->connstr('rows') ], 'rows: loaded');
+is($node->safe_psql('rows', 'SELECT count(xid) FROM tq_internal.task'), 0, 'a task that is loaded names no transaction');
+publish($node, 'rows');
+is(news($node, 'rows'), both('unpublished 1', 'unpublished 2'), 'what was not published is, once, and nothing else');
+
+# A part of a publication is done: what it has derived is not derived elsewhere.
+new_database($node, 'parts');
+name($node, 'parts', $_) foreach 1 .. 4;
+$node->safe_psql('parts', q{
+	SET session_replication_role = replica;
+	UPDATE tq_internal.tick SET part_of = pg_current_snapshot(), upto_seq = (SELECT id FROM tq_internal.task WHERE metadata ->> 'name' = '3')
+	WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick)});
+is($node->safe_psql('parts', q{SELECT string_agg(t.metadata ->> 'name', ' ' ORDER BY t.id) FROM tq_internal.underived u JOIN tq_internal.task t ON t.id = u.task}), '4', 'the view has the rest');
+is($node->safe_psql('parts', q{SELECT string_agg(t.metadata ->> 'name', ' ' ORDER BY t.id) FROM tq_internal.underived_message() u JOIN tq_internal.task t ON t.id = u.seq}), '4', 'and so has a dump');
+
+# A number that could not be drawn does not hold up the mark.
+new_database($node, 'held');
+name($node, 'held', 'first');
+my $locker = session($node, 'held');
+my $waiter = session($node, 'held');
+output($waiter, q{SELECT tq.enqueue('p/w')});
+output($waiter, q{SET lock_timeout = '10ms'});
+$locker->begin_work;
+$locker->do('LOCK TABLE tq_internal.queue IN ACCESS SHARE MODE');
+$locker->do('ALTER SEQUENCE tq_internal.id_seq OWNER TO CURRENT_USER');
+$waiter->begin_work;
+my $failed = 0;
+foreach my $i (1 .. 200)
+{
+	$waiter->do('SAVEPOINT s');
+	$failed = !eval { $waiter->do(q{SELECT tq.enqueue('p/w')}); 1 };
+	$waiter->do('ROLLBACK TO s');
+	last if $failed;
+}
+ok($failed, 'a session could not draw a number');
+$locker->rollback;
+$node->safe_psql('held', q{DO $$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$});
+publish($node, 'held');
+is($node->safe_psql('held', "SELECT low >= (SELECT max(id) FROM tq_internal.task) $last"), 't', 'and the mark goes on while its transaction is open');
+$waiter->rollback;
+$_->disconnect foreach $locker, $waiter;
+
 # ---- DROP EXTENSION, and a database beside ----
 
 $open = session($node, 'again');

@@ -100,6 +100,7 @@ ALTER TABLE tq_internal.tick ADD COLUMN derived int, ADD COLUMN low bigint, ADD 
 UPDATE tq_internal.tick SET low = (SELECT last_value FROM tq_internal.id_seq) WHERE last_id = (SELECT max(last_id) FROM tq_internal.tick);
 DROP FUNCTION tq_internal.is_awaited(xid8);
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid, seq) UNION ALL SELECT * FROM tq_internal.underived_message()');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.task', 'WHERE false UNION ALL SELECT id, created, deadline, expires, effective_deadline, delay, group_id, queue, policy, priority, retries, all_resolved, task_id, expires_given, scheduler_id, project_id, dependencies, routes, scopes, payload, metadata, tags, extra, NULL::xid8, NULL::smallint FROM tq_internal.task');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid, seq)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid, seq)');
@@ -167,7 +168,7 @@ CREATE TABLE tq_internal.departed (
 CREATE INDEX departed_since ON tq_internal.departed (since);
 CREATE TABLE tq_internal.departed_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id))
 	WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed', 'WHERE false UNION ALL SELECT id, since, created, deadline, effective_deadline, expires, queue, priority, retries, task_id, task_group_id, scheduler_id, project_id, routes, tags, NULL::xid8, NULL::smallint FROM tq_internal.departed');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.departed_run', '');
 
 CREATE TABLE tq_internal.task_name_history (
