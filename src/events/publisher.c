@@ -764,9 +764,13 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 		MemoryContextReset(memory);
 		tq_messages_page(cursor, &page);
 		is_part = is_part || !page.is_last;
-		/* Where nothing is wanted, each pass would read all tasks again. */
+		/*
+		 * Where nothing is wanted, each pass would read all tasks again; and
+		 * where numbers were set back, others read by the mark of the tick.
+		 */
 		if (page.n == 0 && !is_part &&
-			creations.low < last->creations.low + READ_AGAIN)
+			creations.low - last->creations.low <
+				(last->creations.low == 0 ? 1 : READ_AGAIN))
 			break;
 		published += Max(page.n, 1);
 		tick = tick_of(&page, last, goal, &creations, is_part, after_seq);
