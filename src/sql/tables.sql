@@ -416,9 +416,10 @@ COMMENT ON TABLE tq_internal.artifact IS 'artifacts of runs: a reference to the 
 CREATE INDEX artifact_expires ON tq_internal.artifact (expires);
 
 -- Messages, in narrow rows: one for each call that appends some, in its own
--- transaction, and those in which a tick keeps what was derived.  Each is stamped with its top-level transaction, by which the
--- publisher finds what has become visible since the last tick.  The message log
--- has six segments; src/storage/log_segment_table.c.
+-- transaction, and those in which a tick keeps what was derived.  Each is stamped
+-- with its top-level transaction, by which the publisher finds what has become
+-- visible since the last tick.  The message log has six segments;
+-- src/storage/log_segment_table.c.
 CREATE TABLE tq_internal.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it; 2: what the publisher has derived
 	seq bigint NOT NULL,			-- order of writing; of what was derived, last_id of the tick
