@@ -768,9 +768,8 @@ publisher_publish(TqTick *last, Notification *notification, bool *more)
 		 * Where nothing is wanted, each pass would read all tasks again; and
 		 * where numbers were set back, others read by the mark of the tick.
 		 */
-		if (page.n == 0 && !is_part &&
-			creations.low - last->creations.low <
-				(last->creations.low == 0 ? 1 : READ_AGAIN))
+		if (page.n == 0 && !is_part && last->creations.low != TQ_NO_MARK &&
+			creations.low < last->creations.low + READ_AGAIN)
 			break;
 		published += Max(page.n, 1);
 		tick = tick_of(&page, last, goal, &creations, is_part, after_seq);

@@ -23,6 +23,8 @@ typedef struct TqCreations
 	Datum open; /* array of their numbers; 0: none */
 } TqCreations;
 
+#define TQ_NO_MARK (-1) /* of the last tick, when numbers were set back */
+
 /*
  * A tick is one publication: the messages that became visible between two
  * snapshots, or a part of them if they are many.

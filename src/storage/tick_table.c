@@ -222,8 +222,8 @@ tq_tick_creations(TqTick *last)
 	if (open.next == 0)
 		return last->creations;
 	if (open.next < last->creations.low)
-		last->creations.low = 0;
-	near = Max(open.from - NEAR, Min(last->creations.low, open.from));
+		last->creations.low = TQ_NO_MARK;
+	near = Max(open.from - NEAR, Max(0, Min(last->creations.low, open.from)));
 	for (int i = 0; i < open.n; i++)
 	{
 		if (open.numbers[i] < near)
