@@ -68,7 +68,7 @@
 #define SEND_MAX 10000      /* messages that one transaction sends */
 #define PASS_PAGES 25       /* of one transaction of the maintenance worker */
 #define CALL_PAGES 500      /* of one call of upkeep() */
-#define READ_AGAIN 1000     /* numbers, before a tick without messages */
+#define READ_AGAIN 3000     /* numbers, before a tick without messages */
 #define WAIT_MS 50          /* for synchronous standbys */
 #define QUEUE_PAGES 1048576 /* of the notification queue, before 17 */
 #define QUEUE_FULL 0.5      /* most of the notification queue that we fill */

@@ -96,7 +96,7 @@ $first->stop('immediate');
 $second->start;
 $second->promote;
 wait_worker($second, $db);
-is($second->safe_psql($db, 'SELECT count(*) FROM tq_internal.tick WHERE timeline > 1 AND messages > 0'), 0, 'promoted: nothing is published yet');
+is($second->safe_psql($db, 'SELECT count(*) FROM tq_internal.tick WHERE timeline > 1'), 0, 'promoted: nothing is published yet');
 cmp_ok($second->safe_psql($db, 'SELECT tq_internal.published_id()'), '>=', $shown, 'published_id() is not below what readers have seen');
 is(fetched($second), "@kept", 'promoted: the subscription has what came through');
 is($second->psql($db, "SELECT tq.ack('sub', $seen)"), 0, 'what was fetched from the old primary can be acknowledged');
