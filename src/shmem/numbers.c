@@ -68,7 +68,8 @@
  * this for spin.
  *
  * A transaction opens one number at most, which stays open until the transaction
- * ends in whatever way.  A prepared one would end in another session, so where
+ * ends in whatever way.  A bound ends with the subtransaction in which O2 failed,
+ * because no task has a number behind it.  A prepared one would end in another session, so where
  * these are possible none is opened.
  *
  * Locks: blocks->lock protects which database an entry is of, its sequence, and

@@ -167,5 +167,15 @@ my $last = $standby->safe_psql($db, $highest);
 cmp_ok($standby->safe_psql($db, 'SELECT number()'), '>', $last, 'when it is promoted, it goes on behind all that it has');
 is($standby->safe_psql($db, $twice), 0, 'no number is there twice');
 
+# ---- no shared memory ----
+
+$standby->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$standby->restart;
+$a = $standby->background_psql($db);
+number($a);
+my $drawn = number($a);
+is(number($a), $drawn + 2 * 64, 'without it a creation draws two numbers: for the task, and for its messages');
+$a->quit;
+
 $standby->stop;
 done_testing();

@@ -381,9 +381,13 @@ is($node->safe_psql('db', q{
 # Where no exchange is wanted there are no messages, and yet a pass does not read all tasks again.
 new_database($node, 'silent');
 $node->safe_psql('silent', q{SELECT tq.unbind(channel, exchange, pattern) FROM tq.binding_overview; SELECT tq.unsubscribe('ledger')});
-$node->safe_psql('silent', q{DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$});
+$node->safe_psql('silent', q{DO $$ BEGIN FOR i IN 1 .. 3100 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$});
 publish($node, 'silent');
-is($node->safe_psql('silent', "SELECT low > 1000, messages $last"), 't|0', 'a tick without messages has the mark');
+is($node->safe_psql('silent', "SELECT low > 3000, messages $last"), 't|0', 'a tick without messages has the mark');
+$node->safe_psql('silent', q{SELECT setval('tq_internal.id_seq', 500)});
+$node->safe_psql('silent', q{DO $$ BEGIN FOR i IN 1 .. 100 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$});
+publish($node, 'silent');
+is($node->safe_psql('silent', "SELECT low < 1000, messages $last"), 't|0', 'and another one, where numbers were set back');
 
 # ---- many, in several passes ----
 
@@ -600,18 +604,18 @@ my $waiter = session($node, 'held');
 output($waiter, q{SELECT tq.enqueue('p/w')});
 output($waiter, q{SET lock_timeout = '10ms'});
 $locker->begin_work;
-$locker->do('LOCK TABLE tq_internal.queue IN ACCESS SHARE MODE');
 $locker->do('ALTER SEQUENCE tq_internal.id_seq OWNER TO CURRENT_USER');
-$waiter->begin_work;
 my $failed = 0;
 foreach my $i (1 .. 200)
 {
-	$waiter->do('SAVEPOINT s');
 	$failed = !eval { $waiter->do(q{SELECT tq.enqueue('p/w')}); 1 };
-	$waiter->do('ROLLBACK TO s');
 	last if $failed;
 }
-ok($failed, 'a session could not draw a number');
+ok($failed, 'the block is used up');
+$waiter->begin_work;
+$waiter->do('SAVEPOINT s');
+ok(!eval { $waiter->do(q{SELECT tq.enqueue('p/w')}); 1 }, 'a session could not draw a number');
+$waiter->do('ROLLBACK TO s');
 $locker->rollback;
 $node->safe_psql('held', q{DO $$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$});
 publish($node, 'held');
