@@ -61,7 +61,7 @@ async function answers(web, path, team, op) {
 	like((await ask(web, path, { headers: team })).text, /Too many answers are not read yet/, 'with the reason');
 	is((await ask(web, path, { headers: op })).status, 200, 'and not those of another role');
 	is((await ask(web, '/queues', { headers: team })).status, 200, 'nor a small one');
-	ok(memory(web) < before + 48 * Number(process.env.TQ_WEB_MEMORY ?? 1), `memory: ${memory(web).toFixed(1)} MB, ${before.toFixed(1)} before`);
+	ok(memory(web) < before + 32 * Number(process.env.TQ_WEB_MEMORY ?? 1), `memory: ${memory(web).toFixed(1)} MB, ${before.toFixed(1)} before`);
 	return async () => {
 		await until(async () => (await ask(web, path, { headers: team })).status === 200, 'the role is answered again when they were not read for long');
 		for (const it of unread) it.socket.destroy();

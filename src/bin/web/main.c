@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,20 @@ read_options(int argc, char **argv)
 
 /* ---- the loop ---- */
 
+/*
+ * Has large answers in maps of their own, which go back to the system at once.
+ * By itself malloc() learns from the first of them to keep the next ones in the
+ * arenas of the threads that make pages: of 20 MB that a role does not read the
+ * program had 38 to 59 MB then, by which threads made them; now it has 31.
+ */
+static void
+bound_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD /* not in each C library */
+	mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+#endif
+}
+
 /* Has as many descriptors as there may be connections. */
 static void
 raise_limits(void)
@@ -337,6 +352,7 @@ main(int argc, char **argv)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	now = clock_now();
+	bound_memory();
 	raise_limits();
 	database_start();
 	asset_start();
