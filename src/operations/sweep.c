@@ -17,10 +17,13 @@
  * foreign dependent locks nothing, and keeps no task (foreign_dependency.c).
  * Nothing waits: tasks that another session has locked are left to the next
  * pass.  A task that joins the group in the same moment comes after the sweep.
+ * Tasks of the batch itself are no reason to keep a group: they are resolved, or
+ * the lock finds that they are not any more and the second check sees them.
  *
  * A batch keeps its scans open, and goes once through each index by which tasks
- * are found (tq_scan_next_of()); only groups are looked up one by one.  That, and
- * the deletion without a statement (task_table.c), took a task of bench retention
+ * are found (tq_scan_next_of()); only groups are looked up one by one, and by a
+ * statement only those that have tasks outside of the batch.  That, and the
+ * deletion without a statement (task_table.c), took a task of bench retention
  * from 223 K to 43 K instructions.
  */
 #include "postgres.h"
@@ -156,23 +159,14 @@ find_large(int64 id, TimestampTz now)
 	return NULL;
 }
 
-/* Returns whether a group has an unresolved task. */
-static bool
-check_group(int64 id, const TqSlug *slug, TimestampTz now)
+/* Tasks that are resolved, in order of id, and what is known of their groups. */
+typedef struct Batch
 {
-	const LargeGroup *kept = find_large(id, now);
-	TqGroup group = {.id = id, .task_group_id = *slug};
-	TqMember member = {.id = 0};
-	TimestampTz began;
-	bool is_active;
-
-	if (kept != NULL)
-		return kept->is_active;
-	began = tq_clock_now();
-	is_active = tq_group_first_unresolved(&group, &member);
-	keep_large(id, is_active, tq_clock_now() - began, now);
-	return is_active;
-}
+	const int64 *ids;
+	int n;
+	HTAB *groups; /* BatchGroup */
+	TimestampTz now;
+} Batch;
 
 /* A group of some tasks of a batch. */
 typedef struct BatchGroup
@@ -181,34 +175,60 @@ typedef struct BatchGroup
 	bool is_active;
 } BatchGroup;
 
-/*
- * Returns whether a group has an unresolved task, from the batch if known; the
- * name of the group may be NULL.
- */
+/* Returns whether a group has an unresolved task. */
 static bool
-is_active(HTAB *groups, int64 id, const TqSlug *slug, TimestampTz now)
+check_group(const Batch *batch, int64 id)
 {
-	bool found;
-	BatchGroup *group = hash_search(groups, &id, HASH_ENTER, &found);
-	TqSlug name;
+	const LargeGroup *kept = find_large(id, batch->now);
+	TqGroup group = {.id = id};
+	TqMember member;
+	TimestampTz began;
+	bool is_active;
 
-	if (found)
-		return group->is_active;
-	if (slug == NULL)
-		name = tq_group_slug(id, NULL);
-	group->is_active = check_group(id, slug == NULL ? &name : slug, now);
+	if (kept != NULL)
+		return kept->is_active;
+	if (!tq_group_read_slug(id, NULL, &group.task_group_id))
+		return false; /* gone since its task was read: nothing else is in it */
+	began = tq_clock_now();
+	is_active = tq_group_has_other(&group, batch->ids, batch->n, &member) &&
+				tq_group_first_unresolved(&group, &member);
+	keep_large(id, is_active, tq_clock_now() - began, batch->now);
+	return is_active;
+}
+
+/* The same, from the batch if known; 0 is no group. */
+static bool
+is_active(const Batch *batch, int64 id)
+{
+	BatchGroup *group;
+	bool found;
+
+	if (id == 0)
+		return false;
+	group = hash_search(batch->groups, &id, HASH_ENTER, &found);
+	if (!found)
+		group->is_active = check_group(batch, id);
 	return group->is_active;
 }
 
+/* The group that is named after a task, and has a row. */
+typedef struct OwnGroup
+{
+	int64 task;
+	int64 id;
+} OwnGroup;
+
 /*
- * Returns the groups that are named after these tasks and have a row, in the
- * order of the tasks.  The group named after a task has no other task unless it
- * has a row.
+ * Returns the groups that are named after those of these tasks which are in
+ * them, in the order of the tasks.  The group named after a task has no other
+ * task unless it has a row.
  */
-static TqGroup *
+static OwnGroup *
 own_groups(const TqTask *tasks, int n, int *found)
 {
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	OwnGroup *own;
+	const TqGroup *groups;
 	int nslugs = 0;
 
 	for (int i = 0; i < n; i++)
@@ -216,48 +236,56 @@ own_groups(const TqTask *tasks, int n, int *found)
 		if (tasks[i].group_id == 0)
 			slugs[nslugs++] = tasks[i].task_id;
 	}
-	return tq_groups_by_slug(slugs, nslugs, found);
+	groups = tq_groups_by_slug(slugs, nslugs, found);
+	own = palloc(sizeof(OwnGroup) * Max(*found, 1));
+	for (int i = 0; i < *found; i++, tasks++)
+	{
+		while (tq_slug_compare(&groups[i].task_group_id, &tasks->task_id) != 0)
+			tasks++;
+		own[i] = (OwnGroup){tasks->id, groups[i].id};
+	}
+	return own;
 }
 
 /* ---- a batch ---- */
 
+/* Returns the group of a task; 0 if that has no other task. */
+static int64
+group_of(const TqTask *task, const OwnGroup *own, int nown)
+{
+	const OwnGroup *group = task->group_id != 0
+								? NULL
+								: bsearch(&task->id, own, nown,
+										  sizeof(OwnGroup), tq_compare_ids);
+
+	return group == NULL ? task->group_id : group->id;
+}
+
 /*
  * Removes tasks on which an unresolved task depends, and those in a group that
- * has one; returns how many are left.
+ * has one; returns how many are left.  All of them are resolved, so that only
+ * other tasks of their groups are looked at.
  */
 static int
-remove_needed(TqTask *tasks, int n, TimestampTz now)
+remove_needed(TqTask *tasks, int n, const OwnGroup *own, int nown,
+			  TimestampTz now)
 {
 	HASHCTL control = {.keysize = sizeof(int64),
 					   .entrysize = sizeof(BatchGroup),
 					   .hcxt = CurrentMemoryContext};
 	HTAB *groups = hash_create("tq groups of a sweep", 64, &control,
 							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	const TqGroup *own;
-	int64 *needed;
+	Batch batch = {ids_of(tasks, n), n, groups, now};
 	int nneeded;
-	int nown;
+	const int64 *needed = tq_dependencies_needed(batch.ids, n, &nneeded);
 	int left = 0;
 
-	if (n == 0)
-		return 0;
-	needed = tq_dependencies_needed(ids_of(tasks, n), n, &nneeded);
-	own = own_groups(tasks, n, &nown);
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = &tasks[i];
-		bool has_own = nown > 0 && task->group_id == 0 &&
-					   tq_slug_compare(&own->task_group_id, &task->task_id) ==
-						   0;
-		int64 group = has_own ? own->id : task->group_id;
-
-		own += has_own;
-		nown -= has_own;
-		if (bsearch(&task->id, needed, nneeded, sizeof(int64),
+		if (bsearch(&tasks[i].id, needed, nneeded, sizeof(int64),
 					tq_compare_ids) == NULL &&
-			(group == 0 ||
-			 !is_active(groups, group, has_own ? &task->task_id : NULL, now)))
-			tasks[left++] = *task;
+			!is_active(&batch, group_of(&tasks[i], own, nown)))
+			tasks[left++] = tasks[i];
 	}
 	hash_destroy(groups);
 	return left;
@@ -354,10 +382,12 @@ int
 tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
 	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+	int nown;
+	const OwnGroup *own = own_groups(tasks, n, &nown);
 
-	n = remove_needed(tasks, n, now);
+	n = remove_needed(tasks, n, own, nown, now);
 	n = lock_those_that_go(rule, tasks, n, runs, now);
-	n = remove_needed(tasks, n, now);
+	n = remove_needed(tasks, n, own, nown, now);
 	return tq_sweep_delete_locked(tasks, n, runs, rule->departs, now);
 }
 

@@ -72,6 +72,7 @@ static TqRelation group_by_id = TQ_RELATION("task_group_pkey");
 static TqRelation group_by_slug = TQ_RELATION("task_group_task_group_id_key");
 static TqRelation task_table = TQ_RELATION("task");
 static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
+static TqRelation task_by_group = TQ_RELATION("task_group_idx");
 
 TQ_NUMBERS(TQ_TASK_GROUP_COLUMNS, group);
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
@@ -628,6 +629,60 @@ tq_group_first_unresolved(const TqGroup *group, TqMember *member)
 					   PointerGetDatum(&from)};
 
 	return tq_spi_read(&first_unresolved, values, group_read_member, member);
+}
+
+/* Moves to the next row of a task that is none of these. */
+static bool
+find_other(TqScan *scan, const int64 *ids, int n)
+{
+	int64 id;
+
+	while (tq_scan_next(scan))
+	{
+		id = tq_row_int64(scan->slot, Anum_task_id);
+		if (bsearch(&id, ids, n, sizeof(int64), tq_compare_ids) == NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether there is a task that its group is named after, and is none of
+ * these. */
+static bool
+has_other_own(const TqSlug *slug, const int64 *ids, int n)
+{
+	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
+	bool found;
+
+	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
+	found = find_other(scan, ids, n) &&
+			tq_row_int64(scan->slot, Anum_task_group_id) == 0;
+	tq_scan_close(scan);
+	return found;
+}
+
+/*
+ * Returns whether a group has a task that is none of these, which are in order
+ * of id.  If so, tq_group_first_unresolved() need not look at those before
+ * member->task_id.
+ */
+bool
+tq_group_has_other(const TqGroup *group, const int64 *ids, int n,
+				   TqMember *member)
+{
+	TqScan *scan;
+	bool found = has_other_own(&group->task_group_id, ids, n);
+
+	*member = (TqMember){.id = 0};
+	if (found)
+		return true;
+	scan = tq_scan_open(&task_table, &task_by_group, 1, NULL);
+	tq_scan_seek(scan, Int64GetDatum(group->id), 0, 0);
+	found = find_other(scan, ids, n);
+	if (found)
+		member->task_id = tq_row_slug(scan->slot, Anum_task_task_id);
+	tq_scan_close(scan);
+	return found;
 }
 
 static TqStatement block_of_group = TQ_STATEMENT(

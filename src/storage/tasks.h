@@ -737,6 +737,8 @@ extern int tq_groups_delete(TimestampTz before, int max);
 extern int tq_groups_delete_these(TimestampTz before, const int64 *ids, int n);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
+extern bool tq_group_has_other(const TqGroup *group, const int64 *ids, int n,
+							   TqMember *member);
 extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
 								  TqSlug *active);
 
