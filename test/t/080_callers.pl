@@ -83,11 +83,12 @@ sub check_roles
 		answer_of('guest', $statement);
 		is(answer_of('guest', $three), 'TQ400', "$what: $statement");
 	}
-	# The server refuses the connection, or the library each call.
+	# The server refuses the connection, or the library each call.  A psql that is refused
+	# may end before it reads its input.
 	foreach my $options ('-c tq.max_batch=10', '-ctq.max_batch=10', '--tq.max_batch=10', '--tq.max-batch=10', '--TQ.Max_Batch=10', '-c\\ tq.max_batch=10 -c tq\\.max_batch=10')
 	{
 		local $ENV{PGOPTIONS} = $options;
-		my ($code, $out, $error) = $node->psql($db, $three, extra_params => [ '-U', 'guest' ]);
+		my ($code, $out, $error) = $node->psql($db, '', extra_params => [ '-U', 'guest', '-c', $three ]);
 		isnt($code, 0, "$what: PGOPTIONS=$options");
 		isnt($out, 3, "$what: and not the limit of the default");
 	}
