@@ -21,9 +21,8 @@
  * the lock finds that they are not any more and the second check sees them.
  *
  * A batch keeps its scans open, and goes once through each index by which tasks
- * are found (tq_scan_next_of()); only groups are looked up one by one, and by a
- * statement only those that have tasks outside of the batch.  That, and the
- * deletion without a statement (task_table.c), took a task of bench retention
+ * are found (tq_scan_next_of()); only groups are looked up one by one.  That, and
+ * the deletion without a statement (task_table.c), took a task of bench retention
  * from 223 K to 43 K instructions.
  */
 #include "postgres.h"
@@ -132,6 +131,9 @@ typedef struct LargeGroup
 #define LARGE_US 10000 /* a check that takes longer is kept */
 #define KEPT_RATIO 10
 
+/* A group that has so many tasks outside of a batch is read by a statement. */
+#define MANY_OTHERS 1000
+
 static LargeGroup large_groups[LARGE_GROUPS];
 
 /* Keeps the result of a check that took so long. */
@@ -181,17 +183,20 @@ check_group(const Batch *batch, int64 id)
 {
 	const LargeGroup *kept = find_large(id, batch->now);
 	TqGroup group = {.id = id};
-	TqMember member;
+	TqMember first = {.id = 0};
 	TimestampTz began;
+	const int64 *others;
 	bool is_active;
+	int n;
 
 	if (kept != NULL)
 		return kept->is_active;
 	if (!tq_group_read_slug(id, NULL, &group.task_group_id))
 		return false; /* gone since its task was read: nothing else is in it */
 	began = tq_clock_now();
-	is_active = tq_group_has_other(&group, batch->ids, batch->n, &member) &&
-				tq_group_first_unresolved(&group, &member);
+	others = tq_group_others(&group, batch->ids, batch->n, MANY_OTHERS, &n);
+	is_active = n == MANY_OTHERS ? tq_group_first_unresolved(&group, &first)
+								 : n > 0 && !tq_tasks_are_resolved(others, n);
 	keep_large(id, is_active, tq_clock_now() - began, batch->now);
 	return is_active;
 }

@@ -631,58 +631,51 @@ tq_group_first_unresolved(const TqGroup *group, TqMember *member)
 	return tq_spi_read(&first_unresolved, values, group_read_member, member);
 }
 
-/* Moves to the next row of a task that is none of these. */
-static bool
-find_other(TqScan *scan, const int64 *ids, int n)
+/* Tasks of a group that are looked for. */
+typedef struct Others
 {
+	const int64 *known; /* those that are not, in order */
+	int nknown;
+	int64 *ids;
+	int n;
+	int max;
+} Others;
+
+/* Adds those which an index has for this value, of tasks with this group. */
+static void
+add_others(Others *others, TqRelation *index, Datum value, int64 group)
+{
+	TqScan *scan = tq_scan_open(&task_table, index, 1, NULL);
 	int64 id;
 
-	while (tq_scan_next(scan))
+	tq_scan_seek(scan, value, 0, 0);
+	while (others->n < others->max && tq_scan_next(scan))
 	{
 		id = tq_row_int64(scan->slot, Anum_task_id);
-		if (bsearch(&id, ids, n, sizeof(int64), tq_compare_ids) == NULL)
-			return true;
+		if (tq_row_int64(scan->slot, Anum_task_group_id) == group &&
+			bsearch(&id, others->known, others->nknown, sizeof(int64),
+					tq_compare_ids) == NULL)
+			others->ids[others->n++] = id;
 	}
-	return false;
-}
-
-/* Returns whether there is a task that its group is named after, and is none of
- * these. */
-static bool
-has_other_own(const TqSlug *slug, const int64 *ids, int n)
-{
-	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
-	bool found;
-
-	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
-	found = find_other(scan, ids, n) &&
-			tq_row_int64(scan->slot, Anum_task_group_id) == 0;
 	tq_scan_close(scan);
-	return found;
 }
 
 /*
- * Returns whether a group has a task that is none of these, which are in order
- * of id.  If so, tq_group_first_unresolved() need not look at those before
- * member->task_id.
+ * Returns up to `max` tasks of a group that are none of these; both are in order
+ * of id.
  */
-bool
-tq_group_has_other(const TqGroup *group, const int64 *ids, int n,
-				   TqMember *member)
+int64 *
+tq_group_others(const TqGroup *group, const int64 *ids, int n, int max,
+				int *found)
 {
-	TqScan *scan;
-	bool found = has_other_own(&group->task_group_id, ids, n);
+	Others others = {ids, n, palloc(sizeof(int64) * max), 0, max};
 
-	*member = (TqMember){.id = 0};
-	if (found)
-		return true;
-	scan = tq_scan_open(&task_table, &task_by_group, 1, NULL);
-	tq_scan_seek(scan, Int64GetDatum(group->id), 0, 0);
-	found = find_other(scan, ids, n);
-	if (found)
-		member->task_id = tq_row_slug(scan->slot, Anum_task_task_id);
-	tq_scan_close(scan);
-	return found;
+	add_others(&others, &task_by_slug, PointerGetDatum(&group->task_group_id),
+			   0);
+	add_others(&others, &task_by_group, Int64GetDatum(group->id), group->id);
+	qsort(others.ids, others.n, sizeof(int64), tq_compare_ids);
+	*found = others.n;
+	return others.ids;
 }
 
 static TqStatement block_of_group = TQ_STATEMENT(

@@ -857,6 +857,46 @@ keep_last(TqScan **scans, TqRun *runs, int n)
 	return left;
 }
 
+/* Opens the scans of find_resolved() for these tasks. */
+static void
+open_resolved(TqScan **scans, const int64 *tasks, int n, Snapshot snapshot)
+{
+	for (int by = 0; by < LOCK_TABLES; by++)
+	{
+		if (by != BY_ORDER)
+			scans[by] = tq_scan_open_ascending(&lock_tables[by].table,
+											   &lock_tables[by].index, tasks,
+											   n, snapshot);
+	}
+}
+
+static void
+close_resolved(TqScan **scans)
+{
+	for (int by = 0; by < LOCK_TABLES; by++)
+	{
+		if (by != BY_ORDER)
+			tq_scan_close(scans[by]);
+	}
+}
+
+/* Returns whether all of these tasks, which are in order of id, are resolved. */
+bool
+tq_tasks_are_resolved(const int64 *tasks, int n)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TqScan *scans[LOCK_TABLES];
+	TqRun run;
+	int resolved = 0;
+
+	open_resolved(scans, tasks, n, snapshot);
+	while (resolved < n && find_resolved(scans, tasks[resolved], &run))
+		resolved++;
+	close_resolved(scans);
+	UnregisterSnapshot(snapshot);
+	return resolved == n;
+}
+
 /*
  * Locks and reads the last runs of those of these tasks, which are in order of
  * id, that are resolved; returns how many.  Skips a task that another session
@@ -871,16 +911,10 @@ tq_task_lock_resolved(const int64 *tasks, int n, TqRun *runs)
 {
 	Snapshot before = RegisterSnapshot(tq_spi_snapshot());
 	Snapshot after;
-	TqScan *scans[LOCK_TABLES] = {NULL};
+	TqScan *scans[LOCK_TABLES];
 	int locked = 0;
 
-	for (int by = 0; by < LOCK_TABLES; by++)
-	{
-		if (by != BY_ORDER)
-			scans[by] = tq_scan_open_ascending(&lock_tables[by].table,
-											   &lock_tables[by].index, tasks,
-											   n, before);
-	}
+	open_resolved(scans, tasks, n, before);
 	for (int i = 0; i < n; i++)
 		locked += find_resolved(scans, tasks[i], &runs[locked]) &&
 				  lock_found(scans[BY_RUN]);
@@ -891,11 +925,7 @@ tq_task_lock_resolved(const int64 *tasks, int n, TqRun *runs)
 			tq_scan_restart(scans[by], runs[0].task, after);
 	}
 	locked = keep_last(scans, runs, locked);
-	for (int by = 0; by < LOCK_TABLES; by++)
-	{
-		if (by != BY_ORDER)
-			tq_scan_close(scans[by]);
-	}
+	close_resolved(scans);
 	UnregisterSnapshot(after);
 	UnregisterSnapshot(before);
 	return locked;

@@ -386,6 +386,7 @@ extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
 extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 									TqLockedTasks *locked);
 extern int tq_task_lock_resolved(const int64 *tasks, int n, TqRun *runs);
+extern bool tq_tasks_are_resolved(const int64 *tasks, int n);
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 								 TqLockedTasks *locked);
 
@@ -737,8 +738,8 @@ extern int tq_groups_delete(TimestampTz before, int max);
 extern int tq_groups_delete_these(TimestampTz before, const int64 *ids, int n);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
-extern bool tq_group_has_other(const TqGroup *group, const int64 *ids, int n,
-							   TqMember *member);
+extern int64 *tq_group_others(const TqGroup *group, const int64 *ids, int n,
+							  int max, int *found);
 extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
 								  TqSlug *active);
 
