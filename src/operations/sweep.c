@@ -185,7 +185,7 @@ check_group(const Batch *batch, int64 id)
 	TqGroup group = {.id = id};
 	TqMember first = {.id = 0};
 	TimestampTz began;
-	const int64 *others;
+	int64 *others;
 	bool is_active;
 	int n;
 
@@ -197,6 +197,7 @@ check_group(const Batch *batch, int64 id)
 	others = tq_group_others(&group, batch->ids, batch->n, MANY_OTHERS, &n);
 	is_active = n == MANY_OTHERS ? tq_group_first_unresolved(&group, &first)
 								 : n > 0 && !tq_tasks_are_resolved(others, n);
+	pfree(others);
 	keep_large(id, is_active, tq_clock_now() - began, batch->now);
 	return is_active;
 }
