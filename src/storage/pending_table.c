@@ -671,17 +671,19 @@ begin_pass(PendingWalk *walk)
 }
 
 /*
- * Checks up to PASS_ENTRIES entries from walk->from on; returns false after the
- * last entry.  A pass that ends without another entry has passed all numbers up
- * to its end, not only those of entries: a row that is inserted meanwhile may
- * have any of them, and read_on() must see that the cursor was lowered to it.
+ * Checks up to PASS_ENTRIES entries from walk->from on, and the others of the
+ * last number: a task that was moved and moved back has several, of which one
+ * shows it.  Returns false after the last entry.  A pass that ends without
+ * another entry has passed all numbers up to its end, not only those of entries:
+ * a row that is inserted meanwhile may have any of them, and read_on() must see
+ * that the cursor was lowered to it.
  */
 static bool
 visit_some(PendingWalk *walk)
 {
 	int64 below = begin_pass(walk);
 
-	for (int i = 0; i < PASS_ENTRIES && walk->found < walk->max; i++)
+	for (int i = 0; walk->found < walk->max; i++)
 	{
 		Sight sight;
 		int64 seq;
@@ -694,6 +696,8 @@ visit_some(PendingWalk *walk)
 				walk->passed = below;
 			return below != PG_INT64_MAX;
 		}
+		if (i >= PASS_ENTRIES && seq >= walk->from)
+			break;
 		walk->from = seq + 1;
 		sight = visit_pending(walk);
 		if (sight == SIGHT_OTHERS || !walk->taking)

@@ -572,21 +572,24 @@ tq_tasks_core(const int64 *ids, int n, int *found)
 /*
  * Reads up to `entries` index entries behind the id *after, which becomes that
  * of the last one, and returns the tasks that they show, in order of their ids,
- * without names.  Clears *more if there are no further entries.
+ * without names.  Clears *more if there are no further entries.  All entries of
+ * an id are read, as an update leaves another one: the task is behind the last.
  */
 TqTask *
 tq_tasks_after(int64 *after, int entries, int *found, bool *more)
 {
 	TqTask *tasks = palloc(sizeof(TqTask) * entries);
 	TqScan *scan = tq_task_scan_begin(NULL);
+	int64 id;
 
 	*found = 0;
-	*more = true;
 	tq_scan_seek_range(scan, 0, 0, *after + 1, PG_INT64_MAX);
-	for (int i = 0; *more && i < entries; i++)
+	for (int i = 0; (*more = tq_scan_next_entry(scan, &id)); i++)
 	{
-		*more = tq_scan_next_entry(scan, after);
-		if (*more && tq_scan_fetch(scan))
+		if (i >= entries && id != *after)
+			break;
+		*after = id;
+		if (tq_scan_fetch(scan))
 			read_core(scan->slot, &tasks[(*found)++]);
 	}
 	tq_scan_close(scan);

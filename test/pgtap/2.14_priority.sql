@@ -190,5 +190,13 @@ SELECT lives_ok($$SELECT tq.enqueue('test/many', task_group_id => pg_temp.id('ma
 SELECT is(tq.change_task_group_priority(pg_temp.id('many'), 'high') -> 'tasksAffected', '500', '2.14 is changed in one call');
 SELECT is(count(*), 500::bigint, '2.14 every run of it') FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'test/many' AND p.priority = 5;
 
+-- there and back: each run has two entries in the index of the order, and no pass of a claim ends between them
+SELECT tq.enqueue('test/back' || n) FROM generate_series(0, 1) AS n WHERE n = 1;
+SELECT tq.enqueue('test/back' || n, task_group_id => pg_temp.id('back')) FROM generate_series(0, 1) AS n, generate_series(1, 600);
+SELECT tq.change_task_group_priority(pg_temp.id('back'), 'high') IS NULL;
+SELECT tq.change_task_group_priority(pg_temp.id('back'), 'lowest') IS NULL;
+SELECT is((SELECT count(*) FROM tq.claim_work('test/back' || n, 'group', 'worker', 1000)), 600 + n, '2.14 there and back: each is claimed, after ' || n)
+FROM generate_series(0::bigint, 1) AS n;
+
 SELECT * FROM finish();
 ROLLBACK;

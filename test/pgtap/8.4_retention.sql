@@ -117,6 +117,20 @@ SELECT is(pg_temp.pass(), 'sweep 2', '8.4 retention: then it goes, and the task 
 SELECT ok(pg_temp.left() ~ '\mg2\M', '8.4 retention: a member with an expires of its own stays');
 ROLLBACK TO s;
 
+-- nor where the group has many other tasks
+SELECT pg_temp.made('m1', 'completed', grp => 'm');
+SELECT count(tq.enqueue('test/q-m', name => 'other', task_group_id => pg_temp.id('m'), deadline => '1 day', expires => '1 year')) FROM generate_series(1, 1000);
+WITH claimed AS (SELECT task_id, run_id FROM tq.claim_work('test/q-m', 'group', 'worker', 1000))
+SELECT count(*) FROM (SELECT tq.resolve(array_agg(task_id), array_agg(run_id)) FROM claimed) AS r;
+SELECT pg_temp.made('m2', NULL, grp => 'm', expires => '1 year');
+SET tq.retain_completed = '1h';
+SELECT pg_temp.pass('2 hours');
+SELECT ok(pg_temp.left() ~ '\mm1 m2\M', '8.4 retention: not while a large group has an unresolved task');
+SET tq.clock_offset = '2 hours 1 minute';
+SELECT pg_temp.take('m2'), pg_temp.report('m2', 'completed');
+SELECT is(pg_temp.pass(), 'sweep 1', '8.4 retention: then it goes, with many that stay');
+ROLLBACK TO s;
+
 -- batches, and tasks that are locked
 SET tq.retain_completed = '1h';
 SET tq.expire_batch = 2;
@@ -137,6 +151,8 @@ ROLLBACK TO s;
 -- 2.18 purge
 SELECT pg_temp.made('p1', 'completed'), pg_temp.made('p2', 'failed'), pg_temp.made('other', 'completed');
 UPDATE tq_internal.task SET queue = (SELECT queue FROM tq_internal.task WHERE task_id = pg_temp.id('p1')) WHERE task_id IN (pg_temp.id('p2'), pg_temp.id('given'), pg_temp.id('created'));
+UPDATE tq_internal.task SET group_id = id WHERE task_id = pg_temp.id('given');	-- each update leaves an index entry
+UPDATE tq_internal.task SET group_id = NULL WHERE task_id = pg_temp.id('given');
 SELECT is(tq.purge('test/q-p1'), 0::bigint, '2.18 purge: a day old by default');
 SELECT is(tq.purge('test/q-p1', older_than => '1 hour'), 0::bigint, '2.18 purge: nor younger than it says');
 SELECT is(tq.purge('test/q-p1', '{}', '0'), 0::bigint, '2.18 purge: no states, no tasks');
