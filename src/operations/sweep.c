@@ -10,15 +10,15 @@
  *
  * A task goes only if no unresolved task depends on it, and its group has no
  * unresolved task.  That is checked twice: first without locks, so that a pass
- * writes nothing for tasks that stay; then for the tasks whose current rows
- * were locked, with a newer snapshot.  The lock excludes a rerun.  It also
+ * writes nothing for nearly all tasks that stay; then for the tasks whose current
+ * rows were locked, with a newer snapshot.  The lock excludes a rerun.  It also
  * excludes a new dependent: that locks the required task in share mode, unless
  * it was completed so recently that no retention can be over (dependency.c).  A
  * foreign dependent locks nothing, and keeps no task (foreign_dependency.c).
  * Nothing waits: tasks that another session has locked are left to the next
  * pass.  A task that joins the group in the same moment comes after the sweep.
  * Tasks of the batch itself are no reason to keep a group: they are resolved, or
- * the lock finds that they are not any more and the second check sees them.
+ * the lock finds that they are to be run again, and the second check sees them.
  *
  * A batch keeps its scans open, and goes once through each index by which tasks
  * are found (tq_scan_next_of()); only groups are looked up one by one.  That, and
@@ -388,9 +388,12 @@ int
 tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
 	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+	const OwnGroup *own;
 	int nown;
-	const OwnGroup *own = own_groups(tasks, n, &nown);
 
+	if (n == 0)
+		return 0;
+	own = own_groups(tasks, n, &nown);
 	n = remove_needed(tasks, n, own, nown, now);
 	n = lock_those_that_go(rule, tasks, n, runs, now);
 	n = remove_needed(tasks, n, own, nown, now);
