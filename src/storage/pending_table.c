@@ -670,13 +670,26 @@ begin_pass(PendingWalk *walk)
 	return below;
 }
 
+/* Notes that the run of a number was taken, or could be. */
+static void
+note_taken(PendingWalk *walk, int64 seq)
+{
+	walk->found++;
+	walk->taken = seq;
+	if (walk->may_raise)
+		walk->passed = seq + 1;
+}
+
 /*
  * Checks up to PASS_ENTRIES entries from walk->from on, and the others of the
- * last number: a task that was moved and moved back has several, of which one
- * shows it.  Returns false after the last entry.  A pass that ends without
- * another entry has passed all numbers up to its end, not only those of entries:
- * a row that is inserted meanwhile may have any of them, and read_on() must see
- * that the cursor was lowered to it.
+ * last number; returns false after the last entry.
+ *
+ * A task that was moved and moved back has several entries of one number, of
+ * which one shows it.  So a number is passed only when all its entries are, or
+ * the one that is taken.  A pass that ends without another entry has passed all
+ * numbers up to its end, not only those of entries: a row that is inserted
+ * meanwhile may have any of them, and read_on() must see that the cursor was
+ * lowered to it.
  */
 static bool
 visit_some(PendingWalk *walk)
@@ -685,30 +698,26 @@ visit_some(PendingWalk *walk)
 
 	for (int i = 0; walk->found < walk->max; i++)
 	{
-		Sight sight;
 		int64 seq;
+		Sight sight;
+		bool more;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!tq_scan_next_entry(walk->order, &seq))
-		{
+		more = tq_scan_next_entry(walk->order, &seq);
+		if (!more)
 			walk->from = below;
-			if (walk->may_raise)
-				walk->passed = below;
+		if (walk->may_raise && (!more || seq >= walk->from))
+			walk->passed = walk->from;
+		if (!more)
 			return below != PG_INT64_MAX;
-		}
 		if (i >= PASS_ENTRIES && seq >= walk->from)
 			break;
 		walk->from = seq + 1;
 		sight = visit_pending(walk);
 		if (sight == SIGHT_OTHERS || !walk->taking)
 			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
-		if (walk->may_raise)
-			walk->passed = walk->from;
 		if (sight == SIGHT_TAKEN)
-		{
-			walk->found++;
-			walk->taken = seq;
-		}
+			note_taken(walk, seq);
 	}
 	return true;
 }
