@@ -772,6 +772,7 @@ sub own_redrive
 	my $m  = $self->{model};
 	my $id = $self->own_letter;
 	my $t  = $m->task($id);
+	return if !$t && exists $m->{letters}{$id};	# a new task, of which the model does not know any more what it was
 	return $self->own_status($id, sub { $_[0]->redrive($id) }, 'SELECT tq.redrive($1)', $id)
 	  unless $t && exists $m->{letters}{$id} && Model::deadline_of($t) < $self->virtual + Plan::NEAR_MS / 2;
 	return if defined policy_of($t->{def})->{total};

@@ -228,7 +228,8 @@ sub create
 }
 
 # These definitions in the order in which the server numbers their tasks: each after those
-# that it requires, otherwise as they are given; unchanged if they form a cycle.
+# that it requires, otherwise as they are given; unchanged if they form a cycle.  What requires itself
+# is none.
 sub numbered
 {
 	my (@defs) = @_;
@@ -236,7 +237,7 @@ sub numbered
 	my (%blocked, %dependents);
 	for my $d (@defs)
 	{
-		my @required = grep { $in{$_} } @{ $d->{deps} };
+		my @required = grep { $in{$_} && $_ ne $d->{id} } @{ $d->{deps} };
 		$blocked{ $d->{id} } = @required;
 		push @{ $dependents{$_} }, $d for @required;
 	}
