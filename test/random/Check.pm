@@ -150,7 +150,8 @@ sub existence
 		$self->fault("$id is lost",         $id) if !$there && $d && !$expired;
 		if ($d && $expired)
 		{
-			delete $self->{tasks}{$id};
+			my $t = delete $self->{tasks}{$id};
+			$self->note_left($t) if $t;
 			$self->{gone}{$id} = 1;
 		}
 		delete $self->{now}{$id} if $there && (!$d || $expired);
@@ -363,11 +364,23 @@ sub note_fatal
 	return;
 }
 
+# A task has been deleted: if it was unresolved in the round before, it may have ended by
+# its deadline in this one, and taken its group with it.
+sub note_left
+{
+	my ($self, $t) = @_;
+	my $d = $t->{def};
+	$self->{left}{ $d->{group} // $d->{id} } = 1
+	  if $t->{status}{state} !~ /^(?:completed|failed|exception)$/ && is_fatal($d, 'deadline-exceeded');
+	return;
+}
+
 # Was this run cancelled with its group?
 sub is_doomed
 {
 	my ($self, $id, $run) = @_;
 	my $d = $self->def_of($id);
+	return 1 if $self->{left}{ $d->{group} // $id };
 	return grep { $_->{task} ne $id && $_->{at} <= $run->{resolved} + SKEW_MS } @{ $self->{fatal}{ $d->{group} // $id } // [] };
 }
 
@@ -954,7 +967,7 @@ sub doomed
 		$self->fault("$id: it was not cancelled with its group by $_->{task}", $id)
 		  for grep { $_->{at} > max($made, $again // 0) } @{ $self->{fatal}{ $d->{group} // $id } // [] };
 	}
-	$self->{fatal} = {};
+	@$self{qw(fatal left)} = ({}, {});
 	return;
 }
 
