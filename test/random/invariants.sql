@@ -135,7 +135,7 @@ SELECT 'the number of stripes is wrong', u.task, u.unmet || ' instead of ' || (S
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
 	FROM tq_internal.unscheduled u JOIN tq_internal.task t ON t.id = u.task
-	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
+	WHERE u.unmet <= 0 AND coalesce(t.effective_deadline, t.deadline) > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
 UNION ALL
 SELECT 'a dependency of no task', e.dependent, e.required::text
 	FROM tq_internal.dependency e WHERE e.dependent <> 0 AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = e.dependent)
