@@ -254,7 +254,7 @@ expire_groups(const TqWork *work, const TqTask *tasks, int n)
 		if (at >= n || tasks[at].id != work->tasks[i])
 			others[count++] = work->tasks[i];
 	}
-	return tq_groups_delete_these(work->now, others, count);
+	return tq_groups_delete(work->now, others, count);
 }
 
 /*
@@ -296,7 +296,7 @@ sweep_expired(TimestampTz now)
 	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
 		before >= last)
 		return;
-	while (tq_groups_delete(now, tq_expire_batch) == tq_expire_batch)
+	while (tq_groups_delete(now, NULL, tq_expire_batch) == tq_expire_batch)
 		CHECK_FOR_INTERRUPTS();
 	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
 		   tq_expire_batch)

@@ -717,26 +717,21 @@ tq_task_block(int64 task, TqBlock *block)
 }
 
 /*
- * Deletes up to `max` groups that have expired by then and have no task left,
- * skipping locked rows; returns their number.
+ * Deletes those of these n groups that have expired by then and have no task
+ * left, or n of all if ids is NULL, skipping locked rows; returns their number.
  */
 int
-tq_groups_delete(TimestampTz before, int max)
+tq_groups_delete(TimestampTz before, const int64 *ids, int n)
 {
-	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
-
-	return tq_count_changed_rows(TQ_QUEUE_GROUPS, -1, &delete_groups, values);
-}
-
-/* The same for those of these ids that are groups. */
-int
-tq_groups_delete_these(TimestampTz before, const int64 *ids, int n)
-{
-	Datum values[2] = {TimestampTzGetDatum(before), tq_array_int64(ids, n)};
+	Datum values[2] = {TimestampTzGetDatum(before),
+					   ids == NULL ? Int32GetDatum(n)
+								   : tq_array_int64(ids, n)};
 
 	return n == 0 ? 0
 				  : tq_count_changed_rows(TQ_QUEUE_GROUPS, -1,
-										  &delete_these_groups, values);
+										  ids == NULL ? &delete_groups
+													  : &delete_these_groups,
+										  values);
 }
 
 /* ---- callbacks ---- */

@@ -559,7 +559,6 @@ extern int64 *tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n);
 extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
 extern TimestampTz tq_timer_next_due(TimestampTz now,
 									 TqScanPositions *positions);
-extern int tq_compare_ids(const void *a, const void *b);
 
 /* A growing list of ids, in this memory. */
 typedef struct TqIds
@@ -734,8 +733,7 @@ extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,
 							 int n, int *found);
 extern int64 tq_group_size(const TqGroup *group);
 extern bool tq_group_is_large(const TqGroup *group, int tasks);
-extern int tq_groups_delete(TimestampTz before, int max);
-extern int tq_groups_delete_these(TimestampTz before, const int64 *ids, int n);
+extern int tq_groups_delete(TimestampTz before, const int64 *ids, int n);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
 extern int64 *tq_group_others(const TqGroup *group, const int64 *ids, int n,

@@ -275,16 +275,6 @@ timer_take_row(TimerWalk *walk, TqDue *due)
 
 /* ---- take due rows ---- */
 
-/* Compares ids; for qsort() and bsearch(). */
-int
-tq_compare_ids(const void *a, const void *b)
-{
-	int64 x = *(const int64 *) a;
-	int64 y = *(const int64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Adds these to the ids. */
 void
 tq_ids_add(TqIds *ids, const int64 *more, int n)

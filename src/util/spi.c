@@ -712,3 +712,13 @@ tq_texts_of_array(ArrayType *array, int *n)
 		texts[i] = nulls[i] ? NULL : TextDatumGetCString(elements[i]);
 	return texts;
 }
+
+/* Compares ids; for qsort() and bsearch(). */
+int
+tq_compare_ids(const void *a, const void *b)
+{
+	int64 x = *(const int64 *) a;
+	int64 y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y;
+}

@@ -463,6 +463,7 @@ extern void *tq_spi_keep(const void *varlena);
 
 /* Array parameters. */
 extern Datum tq_array_int64(const int64 *values, int n);
+extern int tq_compare_ids(const void *a, const void *b);
 extern Datum tq_array_int32(const int32 *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
