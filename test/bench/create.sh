@@ -40,7 +40,7 @@ part_create() {
 	create_warm=20
 	for create_clients in 1 4 16 64 200; do
 		row "create.$create_clients" tasks/s "the same, $create_clients clients whose sessions have created before"
-		turns_with_cost "create.$create_clients" created_by bare tq
+		turns_with_cost "create.$create_clients" created_by bare tq floor
 	done
 	create_warm=0
 	for create_clients in 16 64 200; do
@@ -57,5 +57,6 @@ part_create() {
 	text "Sessions of create_tasks(), 1000 each, wait for: $(waits_of created_bulk tq)." \
 		"Those of the bare table: $(waits_of created_bulk bare)."
 	text 'bare has the index to claim by, row has its primary key only; tq is enqueue(), or in bulk' \
-		'create_tasks() with whole definitions; definition is create_task(), alike is enqueue_tasks() with payloads.'
+		'create_tasks() with whole definitions; definition is create_task(), alike is enqueue_tasks() with payloads;' \
+		'floor is an SQL statement that writes the rows and entries of enqueue().'
 }
