@@ -19,7 +19,7 @@ SELECT (tq.task_queue_counts('regress/w') -> 'pendingTasks')::bigint, tq.task_qu
 SELECT pg_temp.brief(tq.status(pg_temp.id('t1')));
 SELECT jsonb_object_keys(tq.status(pg_temp.id('t1')) -> 'runs' -> 0) AS key ORDER BY 1;
 -- one claim timer a call, for all that it claimed, soon after; that of a single claim is left to the publisher
-SELECT cardinality(tasks) AS tasks, (SELECT due - max(started) BETWEEN '5 s' AND '6 s' FROM tq_internal.run WHERE task = tasks[1]) AS due FROM tq_internal.claim_timer WHERE cardinality(tasks) > 2;
+SELECT cardinality(tasks) AS tasks, (SELECT due - max(started) BETWEEN '5 s' AND '6 s' FROM tq_internal.run WHERE task = tasks[1]) AS due FROM tq_internal.claim_timer WHERE cardinality(tasks) > 2 AND EXISTS (SELECT FROM tq_internal.run WHERE task = tasks[1]);
 SELECT count(DISTINCT x.task) AS tasks, bool_and(x.due BETWEEN r.started + interval '5 seconds' AND r.taken_until) AS due
 FROM (SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer UNION ALL SELECT task, due FROM tq_internal.left_timer WHERE is_claim) AS x
 	JOIN tq_internal.run r USING (task);
