@@ -25,7 +25,7 @@ $node->safe_psql($db, 'CREATE EXTENSION tq');
 wait_worker($node, $db);
 
 # A deadline.
-my $id = enqueue($node, $db, "deadline => '1 second'");
+my $id = enqueue($node, $db, "deadline => '3 seconds'");
 is(state_of($node, $db, $id), 'pending', 'nothing happens before the deadline');
 ok(wait_state($node, $db, $id, 'exception'), 'the deadline step resolves it');
 is_prompt($id, 0, $deadline, 'deadline');
@@ -98,9 +98,9 @@ $node->safe_psql('prepared', "COMMIT PREPARED 'tq'");
 ok(wait_worker($node, 'prepared'), 'its COMMIT PREPARED does');
 
 # A task that another session locks does not delay the others.
-my $held = enqueue($node, $db, "deadline => '1 second'");
+my $held = enqueue($node, $db, "deadline => '3 seconds'");
 $session->query_safe("BEGIN; SELECT FROM tq_internal.pending FOR UPDATE");
-$id = enqueue($node, $db, "deadline => '1500 ms'");
+$id = enqueue($node, $db, "deadline => '3500 ms'");
 ok(wait_state($node, $db, $id, 'exception'), 'a task that is locked does not hold up another');
 is(state_of($node, $db, $held), 'pending', 'it waits for its lock');
 $session->query_safe('COMMIT');

@@ -114,7 +114,7 @@ ok(wait_worker($node, 'copy'), 'until it takes them again');
 
 # ALTER EXTENSION: nothing is done in the middle, everything after it.
 my $inside = $node->background_psql('after');
-$id = enqueue($node, 'after', "deadline => '1 second'");
+$id = enqueue($node, 'after', "deadline => '3 seconds'");
 $inside->query_safe('SET client_min_messages = warning; BEGIN; ALTER EXTENSION tq UPDATE');
 ok(wait_past_deadline($node, 'after', $id), 'deadline passes during ALTER EXTENSION');
 is(state_of($node, 'after', $id), 'pending', 'the maintenance worker leaves the tables alone');

@@ -6,7 +6,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Tq;
+use Tq qw(:DEFAULT $published);
 
 my $db = 'postgres';
 
@@ -101,6 +101,8 @@ psql($node, q{SELECT tq.enqueue('c/dead', policy => '{"deadLetter": true}', retr
 is(psql($node, q{SELECT t.dead_letters FROM tq_internal.queue_totals() AS t JOIN tq_internal.queue AS q ON q.id = t.queue WHERE q.task_queue_id = 'c/dead'}), 1, 'a dead letter is counted');
 
 # ---- metrics ----
+
+ok($node->poll_query_until('postgres', $published), 'all is published');
 
 # The value of a sample of tq.metrics().
 sub sample

@@ -89,17 +89,17 @@ run("SELECT tq.enqueue('q/other', task_group_id => '$group')");
 run("SELECT tq.seal_task_group('$group'); SELECT tq.cancel_task_group('$group')");
 is(join(', ', sort split /, /, heard()), join(', ', sort map { "g/a $_ 0 canceled" } @members), 'cancel_task_group: the running ones');
 
-$id = running('a', "deadline => '1 s'");
+$id = running('a', "deadline => '3 s'");
 wait_state($node, $db, $id, 'exception');
 is(heard(), "g/a $id 0 deadline-exceeded", 'the deadline');
 
-$id = running('a', "policy => '{\"runTimeout\": 1, \"retries\": 1, \"retryOn\": [\"run-timeout\"]}'");
+$id = running('a', "policy => '{\"runTimeout\": 3, \"retries\": 1, \"retryOn\": [\"run-timeout\"]}'");
 $node->poll_query_until($db, "SELECT tq.status('$id') #>> '{runs,0,reasonResolved}' = 'run-timeout'") or die;
 is(heard(), "g/a $id 0 run-timeout", 'the run timeout');
 run("SELECT tq.cancel_task('$id')");
 is(heard(), '', 'a task that is pending');
 
-run("SET tq.claim_timeout = '1 s'; SELECT tq.enqueue('q/w', retries => 1); SELECT tq.claim_work('q/w', 'g', 'a')");
+run("SET tq.claim_timeout = '3 s'; SELECT tq.enqueue('q/w', retries => 1); SELECT tq.claim_work('q/w', 'g', 'a')");
 $id = run("SELECT task_id FROM tq.task_overview WHERE task_queue_id = 'q/w' AND state = 'running'");
 wait_state($node, $db, $id, 'pending');
 is(heard(), "g/a $id 0 claim-expired", 'the end of the claim, and the run is retried');

@@ -616,7 +616,7 @@ is_over($node, waiter(1, claim('a')), waiter(2, claim('b', queue => 'p/unheard')
 # A smart one waits for the sessions: a wait ends in its time, without an error.
 $node->start;
 my @patient = map { { sql => $_, out => '', err => '' } }
-  (claim('a', wait => '2 s'), claim('b', queue => 'p/unheard', wait => '2 s'), call('p/w', '2 s'));
+  (claim('a', wait => '4 s'), claim('b', queue => 'p/unheard', wait => '4 s'), call('p/w', '4 s'));
 $_->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($db), '-c', $_->{sql} ], '>', \$_->{out}, '2>', \$_->{err})
   foreach @patient;
 asleep(3);

@@ -141,7 +141,7 @@ $listener = listener($node, 'tq_queue_p/w');
 my $id = enqueue($node, $db, "delay => '1 s'");
 is(join(' ', hear($listener, 1)), '{"taskQueueId": "p/w", "pending": 1}', 'a delayed run: its queue is notified when it is claimable');
 is($node->safe_psql($db, "SELECT task_id FROM tq.claim_work('p/w', 'g', 'w')"), $id, 'which it is');
-my $delayed = $node->safe_psql($db, q{SELECT count(tq.enqueue('p/w', delay => '1 s')) FROM generate_series(1, 3)});
+my $delayed = $node->safe_psql($db, q{SELECT count(tq.enqueue('p/w', delay => '5 s')) FROM generate_series(1, 3)});
 ok($node->poll_query_until($db, $published), 'published');
 $node->safe_psql($db, 'ALTER TABLE tq_internal.tick ADD CONSTRAINT broken CHECK (messages < 0) NOT VALID');
 ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)'), 'the publisher cannot write: delayed runs are released');

@@ -98,7 +98,7 @@ is(query("SELECT count(DISTINCT t.id) FROM poison p JOIN tq_internal.task t ON t
 query("UPDATE tq_internal.run SET taken_until = now() - interval '1 s' FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE task = t.id AND q.task_queue_id = 'p/lost' AND state = 2");
 
 # A delayed run that cannot become pending, as there is a row of it already.
-make('delayed', 20, "delay => '1 s', deadline => '1 hour'", '{}');
+make('delayed', 20, "delay => '5 s', deadline => '1 hour'", '{}');
 query(q{INSERT INTO tq_internal.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq_internal.task t ON t.task_id = p.id JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
 ok($node->poll_query_until($db, "SELECT count(*) = 18 FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
@@ -151,19 +151,19 @@ ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.task_details WHERE 
 # at work; not for one that waits.  The shortest of the pauses, in seconds:
 sub shortest_pause
 {
-	my ($work) = @_;
+	my ($work, $n) = @_;
 
 	$node->adjust_conf('postgresql.conf', 'tq.maintenance', 'off');
 	$node->restart;
 	query('TRUNCATE batch');
-	make('paused', 4, "deadline => '1 hour'", '{"retainCompleted": 0}');
-	resolve_all('paused', 4);
+	make('paused', $n, "deadline => '1 hour'", '{"retainCompleted": 0}');
+	resolve_all('paused', $n);
 	ok($node->poll_query_until($db, "SELECT min(clock_timestamp() - resolved) > '3 s' FROM tq.task_details WHERE task_queue_id = 'p/paused'"), 'sweep: retention is over');
 	my $client = $node->background_psql($db);
 	$client->query_until(qr/begun/, "SELECT 'begun';\n$work;\n");
 	$node->adjust_conf('postgresql.conf', 'tq.maintenance', 'on');
 	$node->reload;
-	ok($node->poll_query_until($db, 'SELECT count(*) = 4 FROM batch'), 'sweep: four batches');
+	ok($node->poll_query_until($db, "SELECT count(*) = $n FROM batch"), 'sweep: a batch for each task');
 	query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%at_work%' AND pid <> pg_backend_pid()");
 	eval { $client->quit };
 	return query('SELECT min(gap) FROM (SELECT extract(epoch FROM began - lag(ended) OVER (ORDER BY began)) AS gap FROM batch) AS b');
@@ -173,8 +173,8 @@ query(q{CREATE UNLOGGED TABLE batch (began timestamptz, ended timestamptz);
 		PERFORM pg_sleep(0.2); INSERT INTO public.batch VALUES (began, clock_timestamp()); RETURN OLD; END $$;
 	CREATE TRIGGER slow BEFORE DELETE ON tq_internal.task FOR EACH ROW EXECUTE FUNCTION slow();});
 $node->append_conf('postgresql.conf', "tq.maintenance = off\ntq.expire_batch = 1");
-cmp_ok(shortest_pause("SELECT count(*) AS at_work FROM generate_series(1, 100000000000)"), '>=', 0.19, 'sweep: it pauses while a client is at work');
-cmp_ok(shortest_pause("SELECT task_id AS at_work FROM tq.claim_work('p/none', 'g', 'w', wait => '60 s')"), '<', 0.19, 'sweep: and not while one waits for work');
+cmp_ok(shortest_pause("SELECT count(*) AS at_work FROM generate_series(1, 100000000000)", 4), '>=', 0.19, 'sweep: it pauses while a client is at work');
+cmp_ok(shortest_pause("SELECT task_id AS at_work FROM tq.claim_work('p/none', 'g', 'w', wait => '60 s')", 9), '<', 0.19, 'sweep: and not while one waits for work');
 query('DROP TRIGGER slow ON tq_internal.task');
 $node->adjust_conf('postgresql.conf', 'tq.expire_batch', '1000');
 $node->reload;
