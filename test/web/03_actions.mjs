@@ -90,6 +90,7 @@ async function picked(web, op) {
 async function slowly(act) {
 	sql('ALTER SYSTEM SET tq.expire_batch = 1');
 	sql('SELECT pg_reload_conf()');
+	await until(() => sql('SHOW tq.expire_batch') === '1', 'maintenance is slow');
 	await act();
 	sql('ALTER SYSTEM RESET tq.expire_batch');
 	sql('SELECT pg_reload_conf()');

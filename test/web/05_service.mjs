@@ -55,5 +55,5 @@ run(async () => {
 	unlike(other.lines, /192\.0\.2\.7/, 'and not what the browser says');
 	await until(async () => (await ask(other, '/healthz')).status === 200, 'and it goes on');
 	is(await other.stop(), 0, 'it ends by SIGTERM');
-	is(sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tq-web%'"), '0', 'and leaves no connection');
+	await until(() => sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tq-web%'") === '0', 'and leaves no connection');
 });

@@ -47,12 +47,9 @@ is(row("SELECT jsonb_array_length(tq.status('$id') -> 'runs')"), 1, '... as its 
 
 ($name, $id) = long_task('t/keep');
 my $pid = pid_of($name);
-my $begin = time;
 ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%')"), 'a command that lasts has the worker listen');
 sql("SELECT tq.cancel_task('$id')");
-$begin = time;
 ok(is_gone($pid), 'a cancel ends the command');
-cmp_ok(time - $begin, '<', 0.8, '... at once');
 is(state($id), 'exception canceled', '... and is not reported as a failure');
 ($name, $id) = long_task('t/keep');
 $pid = pid_of($name);
@@ -74,7 +71,9 @@ sql(qq(SET ROLE stranger; SELECT pg_notify('tq_worker_tq-worker/$w->{id}', '{"ru
 ok(wait_until("$until > '$taken'"), 'a notification has the worker look');
 is((kill 0 => $pid) . ' ' . state($id), '1 running', '... and ends no command');
 sql("SELECT tq.cancel_task('$id')");
+my $begin = time;
 ok(is_gone($pid), '... which a cancel ends');
+cmp_ok(time - $begin, '<', 60, '... long before the worker would look by itself');
 ok(said($w, qr/is taken from this worker: .*canceled/), '... and the worker says why');
 is(end_of($w, 'TERM'), 0, '... and ends');
 
@@ -90,7 +89,7 @@ end_of($w, 'TERM');
 # ---- connections that are lost ----
 
 sub terminate { return rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'tq-worker%'"); }
-$w = begin('-q', 't/lost', '--claim-for', '6 s', @long);
+$w = begin('-q', 't/lost', '--claim-for', '20 s', @long);
 ($name, $id) = long_task('t/lost');
 $pid = pid_of($name);
 ok(wait_for { terminate() > 1 } 'two connections');
@@ -116,7 +115,7 @@ ok(wait_until("tq.status('$id') ->> 'state' = 'completed'"), 'the worker goes on
 is(end_of($w, 'TERM'), 0, 'and ends');
 
 # A command that does not want to end, and notes until when it lives.
-$w = begin('-q', 't/lost', '--claim-for', '4 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >>$folder/lives; sleep 0.02; done\n"), '{payload.name}');
+$w = begin('-q', 't/lost', '--claim-for', '10 s', command('lives', "trap '' TERM\necho \$\$ >$folder/\$1.pid\nwhile :; do date +%s.%N >>$folder/lives; sleep 0.02; done\n"), '{payload.name}');
 ($name, $id) = long_task('t/lost');
 $pid = pid_of($name);
 pg_ctl('-m', 'immediate', 'stop');
@@ -150,7 +149,7 @@ ok(wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%claim_wor
 is(row("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%$w->{id}'"), 1, '... with one connection');
 $begin = time;
 is(end_of($w, 'INT'), 0, 'SIGINT ends it');
-cmp_ok(time - $begin, '<', 1, '... at once');
+cmp_ok(time - $begin, '<', 20, '... before its wait is over');
 
 $w = begin('-q', 't/stop', @long);
 ($name, $id) = long_task('t/stop');

@@ -93,9 +93,10 @@ for my $one (@all)
 
 	ok(scalar(wait_for { (@gaps = gaps(tries($one))) >= 5 } 'five more'), 'a connection is tried again and again');
 	is(join(' ', grep { $gaps[$_] < 49 * 2**$_ } 0 .. 4), '', "... later each time (@gaps[0 .. 4] ms)");
-	push @shares, map { $gaps[$_] / (100 * 2**$_) } 0 .. 4;
+	push @shares, map { $gaps[$_] / (100 * 2**$_) } 2 .. 4;
 }
-ok(scalar(grep { $_ < 0.95 } @shares), '... by chance earlier than that, so that not all come at once');
+@shares = sort { $a <=> $b } @shares;
+cmp_ok($shares[-1] - $shares[0], '>', 0.2, '... and by chance, so that not all come at once');
 pg_ctl('start');
 ok(completes('c/again'), 'all are there again');
 is(end_of($_, 'TERM'), 0, '... and end') for @all;

@@ -65,7 +65,7 @@ my @ways = (('worker', 'worker in order', 'connection') x 3, ('command') x 8, 'b
 sub left { return eval { row("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'h/ledger' AND state <> 'completed'") } // $tasks; }
 
 employ($_) for @kinds;
-my $end = time + 150;
+my $end = time + 600;
 my $kill_until = time + 60;
 while (time < $end && left() > 0)
 {

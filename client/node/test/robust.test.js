@@ -37,13 +37,13 @@ test('a notification, which any role can send, has the worker ask, once a second
   const task = await tq(pool).enqueue(queue)
   await until('it listens, and has asked then', () => asked > 0)
   const taken = await value("tq.status($1) #>> '{runs,0,takenUntil}'", [task])
-  const before = asked
+  const [before, began] = [asked, Date.now()]
   for (let i = 0; i < 20; i++) {
     await pool.query("SELECT pg_notify(tq.worker_channel('odd', $1), jsonb_build_object('runId', 0, 'reason', 'canceled', 'taskId', $2::text, 'n', $3::int)::text)", [worker.id, task, i])
     await sleep(100)
   }
   await until('it asks', () => value("tq.status($1) #>> '{runs,0,takenUntil}' > $2", [task, taken]))
-  assert.ok(asked - before <= 4, `it asks ${asked - before} times`)
+  assert.ok(asked - before <= 2 + (Date.now() - began) / 1000, `it asks ${asked - before} times`)
   assert.deepEqual(reasons, [])
   await tq(pool).call.cancelTask({ taskId: task })
   await until('the run is aborted', () => reasons.length === 1)
@@ -110,14 +110,14 @@ test('an error of the driver at the first claim ends the worker, later it is sai
 })
 
 test('timeouts of the pool, of the role and of the driver end no claim that waits', { timeout: 180000 }, async () => {
-  const config = { query_timeout: 200, statement_timeout: 200, lock_timeout: 200, options: '-c statement_timeout=200 -c idle_session_timeout=300', application_name: own() }
+  const config = { query_timeout: 1000, statement_timeout: 1000, lock_timeout: 1000, options: '-c statement_timeout=1000 -c idle_session_timeout=1000', application_name: own() }
   const short = new pg.Pool(config)
   const said = []
   const queue = own()
   const worker = await tq(short).worker(queue, ({ seconds }) => sleep(seconds * 1000, 'done'), { ...quiet, log: (level, text) => said.push(`${level}: ${text}`) })
   await until('it waits', () => waits(config.application_name))
   const began = await value('max(query_start)::text FROM pg_stat_activity WHERE application_name = $1', [config.application_name])
-  await sleep(1500)
+  await sleep(3000)
   assert.equal(await value('max(query_start)::text FROM pg_stat_activity WHERE application_name = $1', [config.application_name]), began)
   assert.deepEqual(said, [])
   const task = await tq(pool).enqueue(queue, { seconds: 3 })

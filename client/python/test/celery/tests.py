@@ -220,8 +220,10 @@ def remote_control():
     with Worker("-c", "1", name="one"), Worker("-c", "1", name="two"):
         both = ("one@test", "two@test")
         assert set(ask("ping", *both)) == set(both)
-        app.app.control.revoke("9d8aa7d5-2a8a-4ec5-93bd-ba0aee7a5d26")
-        app.note.apply_async(["never"], task_id="9d8aa7d5-2a8a-4ec5-93bd-ba0aee7a5d26", countdown=1)
+        revoked = "9d8aa7d5-2a8a-4ec5-93bd-ba0aee7a5d26"
+        app.app.control.revoke(revoked)
+        until(lambda: all(revoked in ids for ids in ask("revoked", *both).values()))
+        app.note.apply_async(["never"], task_id=revoked, countdown=1)
         app.slow.delay("a", 600)
         until(lambda: lines() == ["begin a"])
         active = {node: tasks for node, tasks in ask("active", *both).items() if tasks}
@@ -252,7 +254,7 @@ def rate_limit():
 def warm_shutdown():
     with Worker("-c", "1") as worker:
         for word in "abcd":
-            app.late.delay(word, 2)
+            app.late.delay(word, 15 if word == "a" else 2)
         until(lambda: lines() == ["begin a"])
         until(lambda: states() == {"running": 4})
         worker.stop()
