@@ -156,6 +156,7 @@ task('g');
 is(notified($later), 'later task-defined g', 'bind before LISTEN');
 my $before = listener('not yet');
 task('g');
+$node->poll_query_until($db, $published) or die 'not published';
 run("SELECT tq.bind('not yet', 'task-defined')");
 task('h');
 is(notified($before), 'not yet task-defined h', 'LISTEN before bind');
