@@ -1,5 +1,5 @@
 // 03_actions.mjs: what can be done, to one and to many: asked, confirmed, counted, stopped.
-import { ask, cookieOf, form, is, like, login, ok, open, run, sql, startWeb, unlike, until, violations } from './web.mjs';
+import { ask, cookieOf, form, is, like, login, ok, open, run, slowly, sql, startWeb, unlike, until, violations } from './web.mjs';
 
 const state = where => sql(`SELECT string_agg(state || ' ' || n, ', ' ORDER BY state) FROM (SELECT state, count(*) AS n FROM tq.task_overview WHERE ${where} GROUP BY 1) AS s`);
 
@@ -86,24 +86,14 @@ async function picked(web, op) {
 	is(state("task_queue_id = 'shop/pick'"), 'exception 3', 'as it is');
 }
 
-// Batches of one task, so that there is time to look on.
-async function slowly(act) {
-	sql('ALTER SYSTEM SET tq.expire_batch = 1');
-	sql('SELECT pg_reload_conf()');
-	await until(() => sql('SHOW tq.expire_batch') === '1', 'maintenance is slow');
-	await act();
-	sql('ALTER SYSTEM RESET tq.expire_batch');
-	sql('SELECT pg_reload_conf()');
-}
-
 async function stopped(op) {
-	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 5000)");
+	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 40000)");
 	sql('ANALYZE');		// as autovacuum does in time
 	const filter = JSON.stringify({ queue: 'shop/stop', state: ['pending'] });
-	const { headers } = await op.post('/bulk', { action: 'cancel', on: 'filter', filter, count: 5000, back: '/' });
+	const { headers } = await op.post('/bulk', { action: 'cancel', on: 'filter', filter, count: 40000, back: '/' });
 	is((await op.get('/queues')).status, 200, 'pages are answered meanwhile');
 	like((await op.get(headers.location)).text, /<button>Stop<\/button>|Done in/, 'it can be stopped');
-	await until(() => sql("SELECT count(*) < 5000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
+	await until(() => sql("SELECT count(*) < 40000 FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'") === 't', 'what takes long begins');
 	await op.post('/job', { id: headers.location.split('=')[1] });
 	await until(async () => !(await op.get(headers.location)).text.includes('Under way'), 'and is');
 	const left = Number(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/stop' AND state = 'pending'"));
@@ -114,7 +104,7 @@ async function stopped(op) {
 
 // From the list of tasks: a filter, a dry run, one confirmation, progress, stop.
 async function fromTasks(web) {
-	sql(`SELECT count(tq.enqueue('shop/list', name => 'one of many')) FROM generate_series(1, 12000);
+	sql(`SELECT count(tq.enqueue('shop/list', name => 'one of many')) FROM generate_series(1, 40000);
 		SELECT count(tq.enqueue('shop/list', name => 'one of many', delay => '1 hour')) FROM generate_series(1, 5);
 		SELECT count(tq.enqueue('shop/list', name => 'another')) FROM generate_series(1, 4)`);
 	sql('ANALYZE');
@@ -122,12 +112,12 @@ async function fromTasks(web) {
 	await page.goto(`${web.url}/tasks?queue=shop/list&name=one+*`);
 	await page.selectOption('#tasks-action', 'priority');
 	await page.click('text=All that the filter finds');
-	like(await page.textContent('main'), /shop\/list\s*pending\s*12,005/, 'the dry run counts by queue and state');
+	like(await page.textContent('main'), /shop\/list\s*pending\s*40,005/, 'the dry run counts by queue and state');
 	is(await violations(page), '', 'and has no barrier');
 	await page.selectOption('#argument', 'high');
 	await slowly(async () => {
-		await page.click('text=Change priority of 12,005 tasks');
-		await page.waitForSelector('text=/[1-9][0-9]* of 12005|[1-9][0-9]* tasks/');
+		await page.click('text=Change priority of 40,005 tasks');
+		await page.waitForSelector('text=/[1-9][0-9]* of 40005|[1-9][0-9]* tasks/');
 		like(await page.textContent('main'), /Under way for.*one \*/s, 'its progress is shown, with the filter');
 		await page.click('text=Stop');
 		await page.waitForSelector('text=What was done stays done');
@@ -135,15 +125,15 @@ async function fromTasks(web) {
 	is(await violations(page), '', 'nor has its end');
 	const changed = () => Number(sql("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'shop/list' AND priority = 'high'"));
 	const done = changed();
-	ok(done > 0 && done < 12005, `a part is done: ${done}`);
+	ok(done > 0 && done < 40005, `a part is done: ${done}`);
 	await page.click('text=Back');
 	like(page.url(), /\/tasks\?queue=shop(%2F|\/)list&name=one(\+|%20)\*$/, 'the way back leads to the filter');
 	await page.selectOption('#tasks-action', 'priority');
 	await page.click('text=All that the filter finds');
 	await page.selectOption('#argument', 'high');
-	await page.click('text=Change priority of 12,005 tasks');
+	await page.click('text=Change priority of 40,005 tasks');
 	await page.waitForSelector('text=Done in');
-	is(changed(), 12005, 'the same again goes on to the end, and touches no other task');
+	is(changed(), 40005, 'the same again goes on to the end, and touches no other task');
 	is(page.problems.join('\n'), '', 'the browser has nothing to say');
 	await page.context().close();
 }

@@ -1,6 +1,6 @@
 // 07_database.mjs: the database is another than a person's name says, changes nothing of
 // our settings, loses connections, does not answer, and is asked again to stop.
-import { ask, cookieOf, folder, form, is, like, login, ok, open, patience, proxy, restartServer, run, session, sql, standby, startWeb, stopServer, unlike, until } from './web.mjs';
+import { ask, cookieOf, folder, form, is, like, login, ok, open, patience, proxy, restartServer, run, session, slowly, sql, standby, startWeb, stopServer, unlike, until } from './web.mjs';
 
 const user = role => sql(`SELECT string_agg(DISTINCT datname, ' ') FROM pg_stat_activity WHERE usename = '${role}' AND application_name LIKE 'tq-web%'`);
 
@@ -56,7 +56,7 @@ async function silent(between) {
 
 // A stop that comes before the statement has begun is no less one.
 async function stopped(between) {
-	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 20000)");
+	sql("SELECT count(tq.enqueue('shop/stop')) FROM generate_series(1, 40000)");
 	sql('ANALYZE');
 	for (const options of [[], ['--role-header', 'X-Role', '--trust', '127.0.0.1']]) {
 		const web = await startWeb(...options, between.conninfo);
@@ -74,7 +74,7 @@ async function stopped(between) {
 			return text;
 		};
 		const filter = JSON.stringify({ queue: 'shop/stop', state: ['pending'] });
-		const { headers: { location } } = await post('/bulk', { action: 'cancel', on: 'filter', filter, count: 20000, back: '/' });
+		const { headers: { location } } = await post('/bulk', { action: 'cancel', on: 'filter', filter, count: 40000, back: '/' });
 		await until(() => reached, 'an action is about to begin');
 		await post('/job', { id: location.split('=')[1] });
 		await until(() => attempts >= 2, 'is interrupted, before it has');
@@ -199,7 +199,7 @@ run(async () => {
 	await unset(between);
 	await lost();
 	await silent(between);
-	await stopped(between);
+	await slowly(() => stopped(between));
 	await interrupted(between);
 	await ended(between);
 	await failover();

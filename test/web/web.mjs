@@ -99,6 +99,16 @@ export function session(text) {
 	return state;
 }
 
+// slowly(ACT): does that while changes of many tasks go in batches of one task, so that they take long.
+export async function slowly(act) {
+	sql('ALTER SYSTEM SET tq.expire_batch = 1');
+	sql('SELECT pg_reload_conf()');
+	await until(() => sql('SHOW tq.expire_batch') === '1', 'changes are slow');
+	await act();
+	sql('ALTER SYSTEM RESET tq.expire_batch');
+	sql('SELECT pg_reload_conf()');
+}
+
 export function startServer() {
 	execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '-N', '--locale=C.UTF-8'], { stdio: 'ignore', env: environment });
 	const settings = readFileSync(join(dirname(new URL(import.meta.url).pathname), '..', 'tq.conf'), 'utf8');
