@@ -40,7 +40,7 @@ part_create() {
 	create_warm=20
 	for create_clients in 1 4 16 64 200; do
 		row "create.$create_clients" tasks/s "the same, $create_clients clients whose sessions have created before"
-		turns_with_cost "create.$create_clients" created_by bare tq floor
+		turns_with_cost "create.$create_clients" created_by bare tq by_sql
 	done
 	create_warm=0
 	for create_clients in 16 64 200; do
@@ -58,5 +58,5 @@ part_create() {
 		"Those of the bare table: $(waits_of created_bulk bare)."
 	text 'bare has the index to claim by, row has its primary key only; tq is enqueue(), or in bulk' \
 		'create_tasks() with whole definitions; definition is create_task(), alike is enqueue_tasks() with payloads;' \
-		'floor is an SQL statement that writes the rows and entries of enqueue().'
+		'by_sql is an SQL statement that writes the rows and entries of enqueue().'
 }

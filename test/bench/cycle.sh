@@ -10,7 +10,7 @@ cycle_rate() {
 	local what=$1 n=$2 tps created ended
 	fresh || exit
 	tps=$(cycles "$what" "$n" 16 -T 1) || exit
-	if [[ $what != @(row|floor) ]]; then
+	if [[ $what != @(row|by_sql) ]]; then
 		read -r created ended < <(psql -XqAt -F ' ' -c 'SELECT (SELECT count(*) FROM tq_internal.task), (SELECT count(*) FROM tq_internal.run WHERE state = 3)')
 		((ended * 100 >= created * 98)) || { echo "only $ended of $created tasks came to their end" >&2; exit 1; }
 	fi
@@ -19,7 +19,7 @@ cycle_rate() {
 
 cycle_variant() {
 	case $1 in
-		row | floor) cycle_rate "$1" "$cycle_n" ;;
+		row | by_sql) cycle_rate "$1" "$cycle_n" ;;
 		tq | alike) wanted none && cycle_rate "$1" "$cycle_n" ;;
 		bound) wanted default && cycle_rate tq "$cycle_n" ;;
 	esac
@@ -28,7 +28,7 @@ cycle_variant() {
 part_cycle() {
 	for cycle_n in 1 10 100; do
 		row "cycle.$cycle_n" tasks/s "create $cycle_n, claim $cycle_n, complete $cycle_n, 16 clients"
-		turns_with_cost "cycle.$cycle_n" cycle_variant row tq bound alike floor
+		turns_with_cost "cycle.$cycle_n" cycle_variant row tq bound alike by_sql
 	done
 	cycle_n=10
 	text "Sessions of cycles of 10 wait for: $(waits_of cycle_variant bound)." \
@@ -36,5 +36,5 @@ part_cycle() {
 	wanted default
 	text 'row is inserted, and updated twice by its primary key. tq has nothing bound to its exchanges; bound has the' \
 		'default bindings, and no client listens; alike is as tq, but creates by enqueue_tasks() with payloads only;' \
-		'floor are SQL statements that write the rows and entries of alike, and find them by their keys.'
+		'by_sql are SQL statements that write the rows and entries of alike, and find them by their keys.'
 }

@@ -16,7 +16,7 @@
 # keeps them, and report makes tables of them.  Variants: tq; bare, a table
 # that is claimed from by SKIP LOCKED and deleted from; keep, the same and
 # completed by UPDATE; row, a table that is updated by its primary key; alike, tq
-# with tasks that are created from payloads only; floor, the rows of tq in tables that
+# with tasks that are created from payloads only; by_sql, the rows of tq in tables that
 # SQL writes; graphile, pgboss and pgq.
 
 database=tq_bench_$$
@@ -142,11 +142,11 @@ make_database() {
 			worker text, taken_until timestamptz, resolved timestamptz) WITH (fillfactor = 70);
 		CREATE TABLE bare_row (LIKE bare INCLUDING ALL) WITH (fillfactor = 70);
 		CREATE INDEX bare_free ON bare (id) WHERE taken_until IS NULL;
-		CREATE SEQUENCE floor_id CACHE 1000;
-		CREATE TABLE floor_task (LIKE tq_internal.task, PRIMARY KEY (id), UNIQUE (task_id));
-		CREATE TABLE floor_pending (LIKE tq_internal.pending INCLUDING DEFAULTS);
-		CREATE UNIQUE INDEX ON floor_pending (queue, priority DESC, seq);
-		CREATE TABLE floor_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id)) WITH (fillfactor = 50)' || exit
+		CREATE SEQUENCE by_sql_id CACHE 1000;
+		CREATE TABLE by_sql_task (LIKE tq_internal.task, PRIMARY KEY (id), UNIQUE (task_id));
+		CREATE TABLE by_sql_pending (LIKE tq_internal.pending INCLUDING DEFAULTS);
+		CREATE UNIQUE INDEX ON by_sql_pending (queue, priority DESC, seq);
+		CREATE TABLE by_sql_run (LIKE tq_internal.run INCLUDING DEFAULTS, PRIMARY KEY (task, run_id)) WITH (fillfactor = 50)' || exit
 }
 
 # Payloads of 200 bytes: one, and parameters of batches of them.
@@ -241,7 +241,7 @@ tables_of() {
 		tq | busy) echo tq_internal.task, tq_internal.run, tq_internal.run_detail, tq_internal.pending, tq_internal.delayed, tq_internal.unscheduled, tq_internal.dependency_counter, tq_internal.dependency, tq_internal.claim_timer, tq_internal.timer, tq_internal.dead_letter, tq_internal.task_group ;;
 		bare | keep | notify) echo bare ;;
 		row) echo bare_row ;;
-		floor) echo floor_task, floor_pending, floor_run ;;
+		by_sql) echo by_sql_task, by_sql_pending, by_sql_run ;;
 		graphile) echo graphile_worker._private_jobs ;;
 		pgboss) echo pgboss.job_common ;;
 		pgq) echo pgq.event_template ;;
@@ -254,7 +254,7 @@ fresh() {
 	local what
 	renew_definitions
 	forget_messages || exit
-	for what in tq bare row floor "${peers[@]}"; do
+	for what in tq bare row by_sql "${peers[@]}"; do
 		[ "$what" = pgq ] || sql "TRUNCATE $(tables_of "$what")" || exit
 	done
 	if has_peer pgq; then pgq_fresh || exit; fi
@@ -288,7 +288,7 @@ bulk_script() { echo "$work/sql/$1_bulk.sql"; }
 # batch_of WHAT N: the file of the parameter with N of them.
 batch_of() {
 	local of=$1
-	case $of in row | alike | floor) of=bare ;; esac
+	case $of in row | alike | by_sql) of=bare ;; esac
 	if [ -f "$work/sql/${of}_batch.json" ]; then echo "$work/sql/${of}_batch.json"; else echo "$work/$of.$2"; fi
 }
 

@@ -1,2 +1,0 @@
--- The rows and entries of a task by the short way, in tables of the same columns.
-WITH task AS (INSERT INTO floor_task (id, created, deadline, expires, queue, priority, retries, all_resolved, task_id, payload, xid) VALUES (nextval('floor_id'), now(), now() + interval '1 day', now() + interval '1 year', 1, 3, 5, false, tq.slugid(), :payload, pg_current_xact_id()) RETURNING id, created) INSERT INTO floor_pending SELECT id, id, created, 1, 3, 0, 5, 0 FROM task;
