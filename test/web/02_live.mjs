@@ -155,7 +155,7 @@ async function many(web) {
 	await until(() => streams.slice(-200).every(stream => stream.text.includes('event: good')), '200 more');
 	const all = await cost(first);
 	const looks = Math.max(0, 3 * (all.seconds - one.seconds));
-	ok(all.transactions < one.transactions * 1.5 + 200 + looks, `cost the database what one costs: ${one.transactions} and ${all.transactions} transactions`);
+	ok(all.transactions < one.transactions * 1.5 + 10 + looks, `cost the database what one costs: ${one.transactions} and ${all.transactions} transactions`);
 	ok(memory(web) < 64 * Number(process.env.TQ_WEB_MEMORY ?? 1), `and the program little memory: ${memory(web).toFixed(1)} MB`);
 	is(sql("SELECT count(*) <= 6 FROM pg_stat_activity WHERE application_name LIKE 'tq-web%'"), 't', 'and few connections');
 	for (const stream of streams) stream.request.destroy();

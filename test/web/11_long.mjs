@@ -1,13 +1,13 @@
 // 11_long.mjs: pages that stay open for as many changes as a week brings: neither the program nor its
 // connections grow.  A page is made again once a second at most, so that many are open.
 //
-// TQ_WEB_UPDATES says how many are made in all (2000).  The most memory in the second half of them is compared
+// TQ_WEB_UPDATES says how many are made in all (4000).  The most memory in the second half of them is compared
 // with the most in the first: what only caches, and begins late, is not taken for growth.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { is, ok, run, sql, startWeb, unlike, until } from './web.mjs';
 
-const updates = Number(process.env.TQ_WEB_UPDATES ?? 2000);
+const updates = Number(process.env.TQ_WEB_UPDATES ?? 4000);
 const slack = Number(process.env.TQ_WEB_MEMORY ?? 1) > 1 ? 300000 : 2048;	// kB; a sanitizer keeps what was freed
 const roles = ['op', 'reader', 'team'];
 
