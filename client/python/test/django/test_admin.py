@@ -3,6 +3,7 @@
 import json
 
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import TransactionTestCase, override_settings
@@ -234,6 +235,19 @@ class Admin(TransactionTestCase):
             TASKS={"default": {"BACKEND": f"{name}.backends.dummy.DummyBackend"}}
         ):
             self.assertEqual(self.client.get(LIST).status_code, 404)
+
+    def test_ids_that_look_quoted(self):
+        """Django writes "_" as "_5F" in the links of its log, and reads "_2F" as "/"."""
+        for task_id in ("_2FAAAA_QAO_5FAA_3AAAA", "AAAA_22_QAOA_5F_25AA_w"):
+            self.sql("SELECT tq.enqueue('shop/mail', task_id => %s)", task_id)
+            link = reverse("admin:tq_taskentry_change", args=[task_id])
+            self.assertContains(self.client.get(LIST), link)
+            for address in (link, reverse("admin:tq_taskentry_change", args=[quote(task_id)])):
+                self.assertContains(self.client.get(address), task_id)
+            self.client.post(link, {"action": "cancel"})
+            entry = LogEntry.objects.get(object_id=task_id)
+            self.assertContains(self.client.get(reverse("admin:index")), entry.get_admin_url())
+            self.assertContains(self.client.get(entry.get_admin_url()), "canceled")
 
     def test_error_of_another_client(self):
         for error in ('"text"', '{"message": "m"}', "null"):

@@ -257,7 +257,8 @@ class TaskAdmin(admin.ModelAdmin):
     ) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        task_id = unquote(object_id)
+        # The log of Django links to it with each "_" as "_5F", which no id of 22 characters is.
+        task_id = object_id if SLUGID.fullmatch(object_id) else unquote(object_id)
         found = {backend.alias: backend for backend in backends()}
         if not found or not SLUGID.fullmatch(task_id):
             raise Http404
