@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -229,7 +230,11 @@ database_renew(void)
 void
 database_init(void)
 {
-	srandom((unsigned) getpid() ^ (unsigned) now);
+	unsigned seed;
+
+	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t) sizeof(seed))
+		abort();
+	srandom(seed);
 	database_open(main_database);
 }
 

@@ -146,7 +146,7 @@ $node->safe_psql($db, join(';', map { "ALTER DATABASE postgres SET $_" } (
 }
 
 $session->quit;
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 
 done_testing();

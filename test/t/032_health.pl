@@ -386,6 +386,6 @@ is($notices =~ s/^psql:\S+ //gmr, join("\n", map { "NOTICE:  tq.$_->[0]() goes w
 	'a NOTICE for each, once in a session');
 
 cmp_ok($widest, '<=', 120, 'every row has at most 120 columns in psql');
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -350,5 +350,5 @@ $small->{psql}->quit;
 
 $_->{psql}->quit foreach $all, $mine, $queues;
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR/, 'nothing crashed or failed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:|ERROR/, 'nothing crashed or failed');
 done_testing();

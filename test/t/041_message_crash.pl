@@ -578,7 +578,7 @@ foreach my $round (1 .. 5)
 		$node->safe_psql($db, "SELECT min(id) FROM tq.messages(after => greatest($read - 500, 0)) WHERE payload #>> '{status,taskId}' = '$task'"),
 		'>', $read, "asynchronous commit, crash $round: no id is given again");
 }
-unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal (?!9)/, 'nothing else crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|TRAP:|was terminated by signal (?!9)/, 'nothing else crashed');
 $node->stop;
 
 done_testing();

@@ -350,7 +350,7 @@ foreach my $round (1 .. 3)
 append_to_file($stop, '');
 waitpid($_, 0) foreach @loops;
 
-unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal/, $_->name . ': nothing crashed') foreach $old, $new;
+unlike(slurp_file($_->logfile), qr/PANIC:|TRAP:|was terminated by signal/, $_->name . ': nothing crashed') foreach $old, $new;
 $_->stop foreach $old, $new;
 
 done_testing();

@@ -193,7 +193,7 @@ foreach my $mode (qw(smart fast immediate))
 }
 $primary->safe_psql('postgres', 'ALTER SYSTEM RESET tq.publish_interval');
 $primary->restart;
-unlike(slurp_file($primary->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed');
+unlike(slurp_file($primary->logfile), qr/PANIC:|TRAP:|was terminated by signal/, 'nothing crashed');
 
 # ---- a standby ----
 

@@ -168,7 +168,7 @@ my $last = notified($fourth, 'after that');
 ($tasks) = read_after($fourth, $third_seen);
 is($tasks, $last, 'a reader misses nothing');
 is(violations($fourth, $db), '', 'tables are consistent');
-unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal/, $_->name . ': nothing crashed') foreach $first, $second, $third, $fourth;
+unlike(slurp_file($_->logfile), qr/PANIC:|TRAP:|was terminated by signal/, $_->name . ': nothing crashed') foreach $first, $second, $third, $fourth;
 $fourth->stop;
 
 done_testing();

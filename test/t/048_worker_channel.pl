@@ -178,5 +178,5 @@ is(notes(), $notes, 'the session has ended: no note');
 
 is(run(q{SELECT count(*) FROM pg_listening_channels()}), 0, 'no session listens by itself');
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR/, 'nothing crashed or failed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:|ERROR/, 'nothing crashed or failed');
 done_testing();

@@ -171,6 +171,6 @@ ok($node->poll_query_until($db, "SELECT x.batches > $runs + 2 FROM ($retained) A
 is($node->safe_psql($db, qq{SELECT tq.status('$task') ->> 'state', h.ok, h.detail ~ 'by 23:59:' FROM tq.health() h WHERE h.name = 'clock'}), 'running|f|t', 'and sets nothing back');
 ok($node->poll_query_until($db, qq{SELECT h.ok AND tq.status('$task') ->> 'state' = 'pending' FROM tq.health() h WHERE h.name = 'clock'}), 'but later, when its claim expires');
 
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -354,7 +354,7 @@ my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.ma
 like($error, qr/permission denied/, 'others do not');
 
 $session->quit;
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 
 done_testing();

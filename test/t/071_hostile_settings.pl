@@ -142,7 +142,7 @@ is($node->safe_psql('fresh', 'SELECT count(*) FROM tq_internal.activation'), 0, 
 $node->safe_psql('fresh', "COMMIT PREPARED 'p'");
 ok(wait_state($node, 'fresh', $id, 'exception'), 'but when it is committed');
 
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 
 # Too few processes: the databases are named at once, in the log, and again.

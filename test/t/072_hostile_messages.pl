@@ -198,7 +198,7 @@ is($node->safe_psql($db, q{SELECT count(*) FROM seen d JOIN seen p USING (task)
 is($node->safe_psql($db, "SELECT task = '$healthy' FROM seen ORDER BY id DESC LIMIT 1"), 't', 'what was committed later comes later');
 $_->quit foreach @sessions;
 is($node->safe_psql($db, qq{SELECT task_id FROM tq.claim_task('$healthy', 0, 'g', 'w')}), $healthy, 'a healthy task beside it was served in time');
-unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed') foreach $plain, $node;
+unlike(slurp_file($_->logfile), qr/PANIC:|TRAP:|was terminated by signal/, 'nothing crashed') foreach $plain, $node;
 $node->stop;
 
 done_testing();

@@ -270,7 +270,7 @@ $id = $client->query_safe(q{SELECT tq.enqueue('p/healthy')});
 is($primary->safe_psql($db, q{SELECT task_id FROM tq.claim_work('p/healthy', 'g', 'w')}), $id, 'a healthy task beside it was served in time');
 $client->quit;
 $listener->quit;
-unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed') foreach $primary, $standby;
+unlike(slurp_file($_->logfile), qr/PANIC:|TRAP:|was terminated by signal/, 'nothing crashed') foreach $primary, $standby;
 $primary->stop;
 
 done_testing();

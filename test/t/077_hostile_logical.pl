@@ -112,7 +112,7 @@ foreach my $act (
 is($source->safe_psql($db, q{SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY 1) FROM pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace
 	AND c.relkind = 'r' AND c.relname !~ '^message_' AND c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)}),
 	'', 'every table whose rows are changed has a replica identity');
-unlike(slurp_file($_->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed') foreach $source, $copy;
+unlike(slurp_file($_->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed') foreach $source, $copy;
 $_->stop foreach $copy, $source;
 
 done_testing();

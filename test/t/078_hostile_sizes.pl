@@ -121,7 +121,7 @@ cmp_ok(scalar @$seen, '<=', 2 + $seconds, 'at most one a second');
 cmp_ok(scalar(grep { /locked$/ } @$seen), '>=', 3, 'and one when the clock of the session goes on or back');
 
 is(query("SELECT count(*) FROM tq.maintenance_overview WHERE failures > 0"), 0, 'no step failed');
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR: (?! invalid \W?(?:payload|task|tags|extra)\b| \d+ faults in )/, 'nothing crashed, nothing failed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:|ERROR: (?! invalid \W?(?:payload|task|tags|extra)\b| \d+ faults in )/, 'nothing crashed, nothing failed');
 $node->stop;
 
 done_testing();

@@ -117,7 +117,7 @@ is(output($reader, q{SELECT task FROM ledger EXCEPT SELECT task_id::text FROM tq
 cmp_ok(output($reader, 'SELECT count(*) FROM tq_internal.task WHERE xid IS NOT NULL'), '>', $created / 3, 'most were derived');
 $reader->disconnect;
 is(violations($node, $db), '', 'tables are consistent');
-unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal (?!9)/, 'nothing else crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|TRAP:|was terminated by signal (?!9)/, 'nothing else crashed');
 $node->stop;
 
 done_testing();

@@ -669,7 +669,7 @@ is(is_derived($standby, 'again', 'promoted'), 't', 'the promoted server derives'
 publish($standby, 'again');
 is(news($standby, 'again'), both(qw(seen replicated unseen promoted)), 'and publishes what its primary has not');
 is(faults($standby, 'again'), '', 'each once');
-unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed') foreach $node, $standby, $other;
+unlike(slurp_file($_->logfile), qr/PANIC:|TRAP:|was terminated by signal/, 'nothing crashed') foreach $node, $standby, $other;
 $_->stop foreach $standby, $other;
 
 done_testing();

@@ -87,6 +87,6 @@ is(output($worker, q{SELECT count(*) FROM generate_series(1, 5) AS n CROSS JOIN 
 is(output($operator, q{SELECT bool_and(id < 1000) FROM (SELECT id FROM tq_internal.queue UNION ALL SELECT id FROM tq_internal.worker UNION ALL SELECT id FROM tq_internal.policy) AS i}), 't', 'which are those that are free');
 is(violations($node, $db), '', 'tables are consistent');
 $_->disconnect foreach $worker, $operator;
-unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/PANIC:|was terminated by signal|TRAP:/, 'nothing crashed');
 $node->stop;
 done_testing();

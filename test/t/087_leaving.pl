@@ -79,6 +79,6 @@ is(query(q{SELECT string_agg(format('%s %s', attname, atttypid::regtype), ', ' O
 ok(wait_no_worker($node, $db), 'the maintenance worker has ended');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_cron'");
 $node->restart;
-unlike(slurp_file($node->logfile) =~ s/^.*TQ403.*\n//mgr =~ s/^.*scopes are not sufficient.*\n//mgr, qr/ERROR|FATAL:(?!.*(?:administrator|shutting down|starting up))|WARNING|PANIC/, 'and nothing has failed');
+unlike(slurp_file($node->logfile) =~ s/^.*TQ403.*\n//mgr =~ s/^.*scopes are not sufficient.*\n//mgr, qr/ERROR|FATAL:(?!.*(?:administrator|shutting down|starting up))|WARNING|PANIC:/, 'and nothing has failed');
 $node->stop;
 done_testing();

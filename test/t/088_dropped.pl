@@ -151,6 +151,6 @@ like($err, qr/NOTICE:  roles of tq stay, and no other database uses them: tq_adm
 query('DROP ROLE tq_admin, tq_producer, tq_worker, tq_reader, tq_monitor', 'postgres');
 ($status, $out, $err) = $node->psql('beside', 'DROP SCHEMA tq');
 is($err, '', 'and only when the extension is dropped');
-unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|could not/, 'the server was not disturbed');
+unlike(slurp_file($node->logfile), qr/PANIC:|terminated by signal|could not/, 'the server was not disturbed');
 $node->stop;
 done_testing();

@@ -76,19 +76,24 @@ function secure(port, path, { method = 'GET', headers = {}, body } = {}) {
 	});
 }
 
-async function startNginx(web, more = '') {
-	const port = await freePort();
+const startNginx = (web, more = '') => started('nginx', port => {
 	const server = block(/^server \{/).replace('listen 443 ssl;', `listen 127.0.0.1:${port} ssl; ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem;`)
 		.replace('127.0.0.1:8383', `127.0.0.1:${web.port}`).replace('proxy_http_version', `${more}proxy_http_version`);
 	const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path ${folder}/nginx_${name};`).join(' ');
 	writeFileSync(join(folder, 'nginx.conf'), `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;\nevents {}\nhttp { access_log off; ${places}\n${server}}\n`);
-	const child = spawn('nginx', ['-p', folder, '-e', join(folder, 'nginx.log'), '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' });
-	return started('nginx', port, child);
-}
+	return spawn('nginx', ['-p', folder, '-e', join(folder, 'nginx.log'), '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' });
+});
 
-async function started(name, port, child) {
-	const there = () => new Promise(resolve => { const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }); socket.on('error', () => resolve(false)); });
-	await until(there, `${name} starts with the configuration of the document`);
+// Starts a server by start(port); again, if another program has taken the port that was free.
+async function started(name, start) {
+	let port, child;
+	const connects = () => new Promise(resolve => { const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }); socket.on('error', () => resolve(false)); });
+	for (let tries = 5; tries > 0 && (!child || child.exitCode !== null); tries--) {
+		port = await freePort();
+		child = start(port);
+		await until(async () => child.exitCode !== null || await connects() && child.exitCode === null, `${name} starts or ends`);
+	}
+	is(child.exitCode, null, `${name} starts with the configuration of the document`);
 	return { port, stop: () => new Promise(resolve => { child.on('exit', resolve); child.kill('SIGTERM'); }) };
 }
 
@@ -110,12 +115,11 @@ async function behind(web, proxy) {
 	is((await send({ role: 'op', password: 'op' }, { Origin: 'https://evil.example' })).status, 403, 'and a page of another host');
 }
 
-async function startCaddy(web) {
-	const port = await freePort();
+const startCaddy = web => started('Caddy', port => {
 	const site = block(/^tq\.example\.org \{/).replace('tq.example.org {', `https://tq.example.org:${port} {\n    bind 127.0.0.1\n    tls ${folder}/cert.pem ${folder}/key.pem`).replace('127.0.0.1:8383', `127.0.0.1:${web.port}`);
 	writeFileSync(join(folder, 'Caddyfile'), `{\n    admin off\n    auto_https disable_redirects\n    storage file_system ${folder}/caddy\n}\n${site}`);
-	return started('Caddy', port, spawn('caddy', ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'], { stdio: 'ignore', env: { ...process.env, HOME: folder } }));
-}
+	return spawn('caddy', ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'], { stdio: 'ignore', env: { ...process.env, HOME: folder } });
+});
 
 async function caddy() {
 	if (!process.env.PATH.split(':').some(place => existsSync(join(place, 'caddy')))) return ok(true, 'Caddy # SKIP it is not installed');
