@@ -60,10 +60,15 @@ class Sandbox {
 
   /** The unresolved tasks of a queue, the first created first: taskId, payload, name, state, … */
   async enqueued (queue) {
-    const { rows } = await this.client.query(`SELECT task_id, state, (tq.task(task_id)) AS task FROM tq.task_overview
-      WHERE task_queue_id = CASE WHEN strpos($1, '/') = 0 THEN '-/' || $1 ELSE $1 END AND state IN ('unscheduled', 'pending', 'running')`, [queue])
-    return rows.map(({ task_id: taskId, state, task }) => ({ taskId, state, name: task.metadata.name, payload: task.payload, priority: task.priority, tags: task.tags, task }))
-      .sort((a, b) => a.task.created < b.task.created ? -1 : 1)
+    const all = []
+    let rows
+    do {
+      ({ rows } = await this.client.query(`SELECT task_id, state, (tq.task(task_id)) AS task, page FROM tq.find_tasks(
+        jsonb_build_object('queue', $1::text, 'state', '["unscheduled","pending","running"]'::jsonb), $2, 1000, '1 hour')`, [queue, rows?.at(-1).page]))
+      all.push(...rows)
+    } while (rows.length === 1000)
+    return all.reverse() // the newest is found first
+      .map(({ task_id: taskId, state, task }) => ({ taskId, state, name: task.metadata.name, payload: task.payload, priority: task.priority, tags: task.tags, task }))
   }
 
   /** Fails unless a queue has such a task; of payload and tags the keys that are given. */

@@ -46,6 +46,14 @@ test('assertions fail with what the queue has', async (t) => {
   await box.refuteEnqueued(`${queue}-other`)
 })
 
+test('those of one millisecond are in the order of their creation', async (t) => {
+  const box = await sandbox(pool, t)
+  const numbers = Array.from({ length: 2500 }, (_, n) => n)
+  const tasks = await box.enqueueMany(queue, numbers)
+  for (const n of [0, 1100, 2200]) await box.call.changeTaskPriority({ taskId: tasks[n], priority: 'high' })
+  assert.deepEqual((await box.enqueued(queue)).map(({ payload }) => payload), numbers)
+})
+
 test('what a handler does before it throws is undone, and one that never ends is found', async (t) => {
   const box = await sandbox(pool, t)
   await box.client.query('CREATE TEMP TABLE sent (n int)')

@@ -82,6 +82,13 @@ def test_assertions_fail_with_what_the_queue_has(box):
     yield box.refute_enqueued(f"{QUEUE}-other")
 
 
+def test_those_of_one_millisecond_are_in_the_order_of_their_creation(box):
+    tasks = yield tq.enqueue_many(box.connection, QUEUE, list(range(2500)))
+    for n in (0, 1100, 2200):
+        yield box.call.change_task_priority(tasks[n], priority="high")
+    assert [one.payload for one in (yield box.enqueued(QUEUE))] == list(range(2500))
+
+
 def test_what_a_handler_does_before_it_raises_is_undone(box):
     def sends(payload, ctx):
         def steps():

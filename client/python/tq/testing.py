@@ -14,9 +14,8 @@ from .run import Run
 
 CLAIM = """SELECT c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status,
     'infinity'::float8 AS lasts FROM tq.claim_work(%s, 'test', 'test', 1, definition => true) c"""
-ENQUEUED = """SELECT task_id, state, (tq.task(task_id)) AS task FROM tq.task_overview
-    WHERE task_queue_id = CASE WHEN strpos(%s, '/') = 0 THEN '-/' ELSE '' END || %s
-        AND state IN ('unscheduled', 'pending', 'running')"""
+ENQUEUED = """SELECT task_id, state, (tq.task(task_id)) AS task, page FROM tq.find_tasks(
+    jsonb_build_object('queue', %s::text, 'state', '["unscheduled","pending","running"]'::jsonb), %s, 1000, '1 hour')"""
 ADVANCE = """SELECT set_config('tq.clock_offset', round(extract(epoch FROM %s::interval
     + coalesce(nullif(current_setting('tq.clock_offset'), ''), '0')::interval)) || ' s', true)"""
 
@@ -147,8 +146,12 @@ class Sandbox:
         yield self.call.upkeep()
 
     def _enqueued(self, queue: str) -> Steps:
-        rows = yield from self._query(ENQUEUED, queue, queue)
-        rows.sort(key=lambda row: row["task"]["created"])
+        rows: list[Any] = []
+        found: Any = None
+        while found is None or len(found) == 1000:
+            found = yield from self._query(ENQUEUED, queue, found and found[-1]["page"])
+            rows += found
+        rows.reverse()  # the newest is found first
         return [
             Enqueued(
                 row["task_id"],
