@@ -60,15 +60,11 @@ class Sandbox {
 
   /** The unresolved tasks of a queue, the first created first: taskId, payload, name, state, … */
   async enqueued (queue) {
-    const all = []
-    let rows
-    do {
-      ({ rows } = await this.client.query(`SELECT task_id, state, (tq.task(task_id)) AS task, page FROM tq.find_tasks(
-        jsonb_build_object('queue', $1::text, 'state', '["unscheduled","pending","running"]'::jsonb), $2, 1000, '1 hour')`, [queue, rows?.at(-1).page]))
-      all.push(...rows)
-    } while (rows.length === 1000)
-    return all.reverse() // the newest is found first
-      .map(({ task_id: taskId, state, task }) => ({ taskId, state, name: task.metadata.name, payload: task.payload, priority: task.priority, tags: task.tags, task }))
+    // Pages of a thousand, each after the last row of the one before.
+    const { rows } = await this.client.query(`WITH RECURSIVE f AS (SELECT 1000 AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
+        UNION ALL SELECT t.* FROM f, LATERAL (SELECT row_number() OVER ()::int, page, task_id, state FROM tq.find_tasks($1, f.page, 1000, '1 hour')) t WHERE n = 1000)
+      SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY page::bigint`, [{ queue, state: ['unscheduled', 'pending', 'running'] }])
+    return rows.map(({ task_id: taskId, state, task }) => ({ taskId, state, name: task.metadata.name, payload: task.payload, priority: task.priority, tags: task.tags, task }))
   }
 
   /** Fails unless a queue has such a task; of payload and tags the keys that are given. */

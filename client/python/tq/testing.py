@@ -14,8 +14,12 @@ from .run import Run
 
 CLAIM = """SELECT c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status,
     'infinity'::float8 AS lasts FROM tq.claim_work(%s, 'test', 'test', 1, definition => true) c"""
-ENQUEUED = """SELECT task_id, state, (tq.task(task_id)) AS task, page FROM tq.find_tasks(
-    jsonb_build_object('queue', %s::text, 'state', '["unscheduled","pending","running"]'::jsonb), %s, 1000, '1 hour')"""
+# Pages of a thousand, each after the last row of the one before.
+ENQUEUED = """WITH RECURSIVE f AS (
+        SELECT 1000 AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
+        UNION ALL SELECT t.* FROM f, LATERAL (SELECT row_number() OVER ()::int, page, task_id, state
+            FROM tq.find_tasks(%s::jsonb, f.page, 1000, '1 hour')) t WHERE n = 1000)
+    SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY page::bigint"""
 ADVANCE = """SELECT set_config('tq.clock_offset', round(extract(epoch FROM %s::interval
     + coalesce(nullif(current_setting('tq.clock_offset'), ''), '0')::interval)) || ' s', true)"""
 
@@ -146,12 +150,8 @@ class Sandbox:
         yield self.call.upkeep()
 
     def _enqueued(self, queue: str) -> Steps:
-        rows: list[Any] = []
-        found: Any = None
-        while found is None or len(found) == 1000:
-            found = yield from self._query(ENQUEUED, queue, found and found[-1]["page"])
-            rows += found
-        rows.reverse()  # the newest is found first
+        wanted = {"queue": queue, "state": ["unscheduled", "pending", "running"]}
+        rows = yield from self._query(ENQUEUED, json.dumps(wanted))
         return [
             Enqueued(
                 row["task_id"],
