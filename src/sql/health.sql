@@ -422,13 +422,15 @@ CREATE FUNCTION tq_internal.spark(parts float8[]) RETURNS text
 COMMENT ON FUNCTION tq_internal.spark(float8[]) IS 'numbers as a line of a character for each, as tq.top() shows them';
 
 CREATE VIEW tq_internal.queue_spark AS
-	WITH stored AS MATERIALIZED (	-- of twenty half minutes, which have ended
+	WITH half AS MATERIALIZED (	-- the half minute that has not
+		SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch') AS begun
+	), stored AS MATERIALIZED (	-- of twenty half minutes, which have ended
 		SELECT h.queue, date_bin('30 s', h.at, 'epoch') AS at, h.created, h.completed + h.failed + h.exception AS ended FROM tq_internal.queue_history h
-		WHERE h.seconds = 10 AND h.at >= (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch') - interval '10 min') AND h.at < (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch'))
+		WHERE h.seconds = 10 AND h.at >= (SELECT begun - interval '10 min' FROM half) AND h.at < (SELECT begun FROM half)
 	), part AS (	-- each has a row without anything
 		SELECT s.* FROM stored s
-		UNION ALL SELECT q.queue, n.now - g.n * interval '30 s', 0, 0
-			FROM (SELECT DISTINCT s.queue FROM stored s) AS q CROSS JOIN (SELECT date_bin('30 s', tq_internal.clock_now(), 'epoch') AS now) AS n CROSS JOIN generate_series(1, 20) AS g (n)
+		UNION ALL SELECT q.queue, half.begun - g.n * interval '30 s', 0, 0
+			FROM (SELECT DISTINCT s.queue FROM stored s) AS q CROSS JOIN half CROSS JOIN generate_series(1, 20) AS g (n)
 	), whole AS (
 		SELECT p.queue, p.at, sum(p.created) / 30.0 AS created, sum(p.ended) / 30.0 AS ended FROM part p GROUP BY 1, 2
 	), line AS (

@@ -45,7 +45,7 @@ SELECT is(pg_temp.create('d'), 'pending 5: scheduled>pending', '1.2 the minimal 
 SELECT is(tq.task(pg_temp.id('d')), pg_temp.def('d') || jsonb_build_object(
 		'provisionerId', 'test', 'workerType', 'q-d', 'taskQueueId', 'test/q-d', 'schedulerId', '-', 'projectId', 'none',
 		'taskGroupId', pg_temp.id('d')::text, 'dependencies', '[]'::jsonb, 'requires', 'all-completed', 'routes', '[]'::jsonb,
-		'priority', 'lowest', 'retries', 5, 'expires', pg_temp.iso(pg_temp.base() + interval '1 hour' + interval '1 year'),
+		'priority', 'lowest', 'retries', 5, 'expires', pg_temp.iso(pg_temp.next_year(pg_temp.base() + interval '1 hour')),
 		'scopes', '[]'::jsonb, 'tags', '{}'::jsonb, 'extra', '{}'::jsonb),
 	'1.2 every default is filled in, and nothing else');
 

@@ -30,7 +30,7 @@ SELECT is(tq.status(pg_temp.id('unsch')) - 'runs', jsonb_build_object(
 	'taskId', pg_temp.id('unsch')::text, 'provisionerId', 'test', 'workerType', 'q-unsch', 'taskQueueId', 'test/q-unsch',
 	'schedulerId', '-', 'projectId', 'none', 'taskGroupId', pg_temp.id('unsch')::text, 'priority', 'lowest',
 	'deadline', pg_temp.iso(pg_temp.base() + interval '1 hour'),
-	'expires', pg_temp.iso(pg_temp.base() + interval '1 hour' + interval '1 year'),
+	'expires', pg_temp.iso(pg_temp.next_year(pg_temp.base() + interval '1 hour')),
 	'retriesLeft', 5, 'state', 'unscheduled'), '1.3 the values of a task with defaults');
 SELECT is(tq.status(pg_temp.id('unsch')) -> 'runs', '[]', '1.3 runs of an unscheduled task is an empty array');
 SELECT is(pg_temp.state(name), state, format('1.3 state of %s is that of its last run', name))

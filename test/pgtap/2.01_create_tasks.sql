@@ -10,7 +10,7 @@ $$;
 SELECT is(tq.create_tasks('[]'), 0::bigint, 'create_tasks of none');
 SELECT is(pg_temp.batch(pg_temp.entry('a')), 1::bigint, 'create_tasks of one');
 SELECT is(pg_temp.look('a'), 'pending 5: scheduled>pending', 'create_tasks: the task exists');
-SELECT is(tq.task(pg_temp.id('a')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '1 hour' + interval '1 year'), 'create_tasks: with its defaults');
+SELECT is(tq.task(pg_temp.id('a')) ->> 'expires', pg_temp.iso(pg_temp.next_year(pg_temp.base() + interval '1 hour')), 'create_tasks: with its defaults');
 
 -- dependencies inside the batch, in any order
 SELECT is(pg_temp.batch(

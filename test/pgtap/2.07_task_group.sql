@@ -8,7 +8,7 @@ SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s"}');
 SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('g'))), 'expires schedulerId taskGroupId', '2.7 get: no key sealed while it is not');
 CREATE TEMP TABLE sealed AS SELECT tq.seal_task_group(pg_temp.id('g')) AS r;
 SELECT is(r - 'sealed', jsonb_build_object('taskGroupId', pg_temp.id('g')::text, 'schedulerId', 's',
-	'expires', pg_temp.iso(pg_temp.base() + interval '2 hours' + interval '1 year')), '2.7 seal: what it returns') FROM sealed;
+	'expires', pg_temp.iso(pg_temp.next_year(pg_temp.base() + interval '2 hours'))), '2.7 seal: what it returns') FROM sealed;
 SELECT ok(pg_temp.near(r ->> 'sealed', pg_temp.clock()), '2.7 seal: sealed is now') FROM sealed;
 SELECT is(tq.get_task_group(pg_temp.id('g')), r, '2.7 get: the same') FROM sealed;
 SET tq.clock_offset = '10 minutes';

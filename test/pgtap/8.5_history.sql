@@ -165,6 +165,7 @@ RESET tq.clock_offset;
 -- ---------------------------------------------------------------------------
 
 SELECT is(count(*), 0::bigint, 'no lines without a history') FROM tq.top() AS line WHERE line ~ 'LAST TEN MINUTES';
+SELECT pg_temp.go('2 hours') \g /dev/null
 INSERT INTO tq_internal.queue_history SELECT 10, date_bin('30 s', tq_internal.clock_now(), 'epoch') - n * interval '30 s', q.id, 30 * (n % 8), 0, 0, 60, 0, 30, 0
 	FROM tq_internal.queue q, unnest('{1,2,3,4,5,6,7,16,20}'::int[]) AS n WHERE q.task_queue_id = 'test/h';
 CREATE FUNCTION pg_temp.sparks() RETURNS text LANGUAGE sql AS $$

@@ -314,7 +314,7 @@ $looker->query_safe(sprintf($go, 10) . '; SELECT tq_internal.write_history()');
 psql($node, 'ALTER DATABASE named RESET tq.maintenance');
 ok($node->poll_query_until('named', "SELECT ($source) = 'memory'"), 'and are');
 $looker->query_safe(sprintf($go, 20) . "; BEGIN; SELECT tq_internal.write_history(); ROLLBACK; SELECT tq_internal.write_history()");
-is($node->safe_psql('named', q{SELECT string_agg(concat_ws(' ', created, coalesce(pending::text, '-')), ', ' ORDER BY task_queue_id, at) FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue WHERE task_queue_id IN ('n/h', 'n/i') AND at > clock_timestamp() + interval '4 min'}),
+is($node->safe_psql('named', q{SELECT string_agg(concat_ws(' ', created, coalesce(pending::text, '-')), ', ' ORDER BY task_queue_id, at) FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue WHERE task_queue_id IN ('n/h', 'n/i') AND at > clock_timestamp() + interval '2 min'}),
 	'3 -, 0 3, 1 -, 0 0', 'the step after has the numbers of tasks');
 $looker->quit;
 psql($node, 'DROP DATABASE named WITH (FORCE)');
@@ -323,7 +323,7 @@ psql($node, 'DROP DATABASE named WITH (FORCE)');
 # that is still to come.
 my $writer = $node->background_psql($db);
 my $written = q{SELECT string_agg(concat_ws(' ', created, claimed, pending, running), ', ' ORDER BY at) FROM tq_internal.queue_history h JOIN tq_internal.queue q ON q.id = h.queue
-	WHERE task_queue_id = 'c/w' AND seconds = 10 AND at > clock_timestamp() + interval '4 min'};
+	WHERE task_queue_id = 'c/w' AND seconds = 10 AND at > clock_timestamp() + interval '2 min'};
 $writer->query_safe(sprintf($go, 0) . '; SELECT tq_internal.write_history()');
 is($writer->query_safe('BEGIN; SELECT tq_internal.write_history(), pg_current_xact_id_if_assigned() IS NULL; COMMIT'), '0|t', 'a step in which nothing has happened writes nothing');
 psql($node, q{SELECT tq.enqueue('c/w') FROM generate_series(1, 3)});

@@ -43,16 +43,17 @@ $node->safe_psql($db, q{
 	CREATE ROLE mute NOLOGIN IN ROLE tq_producer;
 	SELECT tq.grant_queue('app', 'p/*', 'produce'), tq.grant_queue('other', 'p/*', 'produce')});
 my $often = $seconds ? '1 second' : '* * * * *';
-is(value("SET ROLE app; SELECT name, schedule, active, owner, job_id IS NOT NULL, command FROM tq.schedule_cron('real', '$often', 'p/real',
-		'{\"at\": \"\$scheduled\", \"list\": [\"\$name\", \"\$\$name\", \"\$names\"]}', retries => 2, deadline => '2 hours 30 minutes', tags => '{\"a\": \"b\"}')"),
-	"real|$often|t|app|t|", 'a row comes back');
-is(value('SELECT jobname, username, database, schedule, command, active FROM cron.job'),
-	"tq:real|app|$db|$often|SELECT tq_internal.fire_cron('real')|t", 'the job runs as the caller');
-is(value('SELECT count(*) FROM tq_internal.task'), 0, 'nothing was created yet');
+# pg_cron sees what is committed.
+my @made = split /\n/, value("BEGIN; SET ROLE app; SELECT name, schedule, active, owner, job_id IS NOT NULL, command FROM tq.schedule_cron('real', '$often', 'p/real',
+		'{\"at\": \"\$scheduled\", \"list\": [\"\$name\", \"\$\$name\", \"\$names\"]}', retries => 2, deadline => '2 hours 30 minutes', tags => '{\"a\": \"b\"}');
+	RESET ROLE; SELECT jobname, username, database, schedule, command, active FROM cron.job; SELECT count(*) FROM tq_internal.task; COMMIT");
+is($made[0], "real|$often|t|app|t|", 'a row comes back');
+is($made[1], "tq:real|app|$db|$often|SELECT tq_internal.fire_cron('real')|t", 'the job runs as the caller');
+is($made[2], 0, 'nothing was created yet');
 
 # One that fails.
-$node->safe_psql($db, "SELECT tq.schedule_cron('fails', '$often', 'p/fails');
-	UPDATE tq_internal.cron SET options = '{\"retries\": \"1000\"}' WHERE name = 'fails'");
+$node->safe_psql($db, "BEGIN; SELECT tq.schedule_cron('fails', '$often', 'p/fails');
+	UPDATE tq_internal.cron SET options = '{\"retries\": \"1000\"}' WHERE name = 'fails'; COMMIT");
 
 $node->safe_psql($db, "SELECT cron.schedule('tq upkeep', '$often', 'SELECT tq.upkeep()')");
 is(value("SELECT jobname, username, schedule, command FROM cron.job WHERE jobname = 'tq upkeep'"),
@@ -85,10 +86,10 @@ is(value("SELECT count(*) FROM tq_internal.cron WHERE name = 'bad'"), 0, 'nothin
 # Change, pause, resume, unschedule
 # ---------------------------------------------------------------------------
 
-$node->safe_psql($db, "SET ROLE app; SELECT tq.schedule_cron('a', '0 6 * * *', 'p/a')");
+$node->safe_psql($db, "SET ROLE app; SELECT tq.schedule_cron('a', '0 6 1 1 *', 'p/a')");
 my $job = value("SELECT job_id FROM tq.cron_overview WHERE name = 'a'");
-is(value("SET ROLE app; SELECT schedule, job_id FROM tq.schedule_cron('a', '0 7 * * *', 'p/b')"), "0 7 * * *|$job", 'a definition is replaced');
-is(value("SELECT schedule, active FROM cron.job WHERE jobid = $job"), '0 7 * * *|t', 'and its job');
+is(value("SET ROLE app; SELECT schedule, job_id FROM tq.schedule_cron('a', '0 7 1 1 *', 'p/b')"), "0 7 1 1 *|$job", 'a definition is replaced');
+is(value("SELECT schedule, active FROM cron.job WHERE jobid = $job"), '0 7 1 1 *|t', 'and its job');
 is(value("SET ROLE app; SELECT active FROM tq.pause_cron('a')"), 'f', 'pause');
 is(value("SELECT active FROM cron.job WHERE jobid = $job"), 'f', 'its job is not active');
 is(value("SET ROLE app; SELECT tq_internal.fire_cron('a')"), '', 'a firing does nothing meanwhile');
@@ -101,15 +102,15 @@ is(value("SELECT username || ' ' || active FROM cron.job WHERE jobname = 'tq:a'"
 
 like(error_of("SET ROLE other; SELECT tq.unschedule_cron('a')"), qr/TQ403: scopes are not sufficient/, 'another role has none of that name');
 like(error_of("SET ROLE other; SELECT tq_internal.fire_cron('a')"), qr/TQ403/, 'nor fire it');
-is(value("SET ROLE other; SELECT owner, job_id <> $job FROM tq.schedule_cron('a', '0 8 * * *', 'p/theirs')"), 'other|t', 'it can have one of the same name');
+is(value("SET ROLE other; SELECT owner, job_id <> $job FROM tq.schedule_cron('a', '0 8 1 1 *', 'p/theirs')"), 'other|t', 'it can have one of the same name');
 is(value("SELECT string_agg(username || ' ' || schedule || ' ' || command, ', ' ORDER BY username) FROM cron.job WHERE jobname = 'tq:a'"),
-	q{app 0 7 * * * SELECT tq_internal.fire_cron('a'), other 0 8 * * * SELECT tq_internal.fire_cron('a')}, 'each has its job');
+	q{app 0 7 1 1 * SELECT tq_internal.fire_cron('a'), other 0 8 1 1 * SELECT tq_internal.fire_cron('a')}, 'each has its job');
 is(value("SET ROLE boss; SELECT DISTINCT time_zone FROM tq.cron_overview WHERE name = 'a'"), 'GMT', 'an admin who may not read all settings sees it');
 is(value("SELECT string_agg(owner || ' ' || active || ' ' || (job_id IS NOT NULL), ', ' ORDER BY owner) FROM tq.cron_overview WHERE name = 'a'"), 'app true true, other true true', 'the view has both');
 is(value("SET ROLE other; SELECT name FROM tq.unschedule_cron('a')"), 'a', 'it ends its own');
 is(value("SELECT username FROM cron.job WHERE jobname = 'tq:a'"), 'app', 'and no other');
 
-like(error_of("SET ROLE mute; SELECT tq.schedule_cron('mute', '0 7 * * *', 'p/b')"), qr/55000: role "mute" cannot log in/, 'an owner must be able to log in');
+like(error_of("SET ROLE mute; SELECT tq.schedule_cron('mute', '0 7 1 1 *', 'p/b')"), qr/55000: role "mute" cannot log in/, 'an owner must be able to log in');
 
 # Rights are those of the owner, at the time of the firing.
 is(value("SET ROLE boss; SELECT tq.run_cron_now('a', 'app') IS NOT NULL"), 't', 'an admin runs it');
@@ -120,7 +121,7 @@ is(value("SELECT count(*) FROM cron.job WHERE jobname = 'tq:a'"), 0, 'its job is
 like(error_of("SELECT tq.unschedule_cron('a')"), qr/TQ404: recurring task "a" does not exist/, 'and it too');
 
 # A queue without a slash, from the schedule to the claim.
-is(value("SET ROLE boss; SELECT name FROM tq.schedule_cron('plain', '0 6 * * *', 'mailers')"), 'plain', 'a queue without a slash');
+is(value("SET ROLE boss; SELECT name FROM tq.schedule_cron('plain', '0 6 1 1 *', 'mailers')"), 'plain', 'a queue without a slash');
 is(value("SELECT task_queue_id FROM tq.cron_overview WHERE name = 'plain'"), '-/mailers', 'the view has its whole name');
 my $plain = value("SET ROLE boss; SELECT tq.run_cron_now('plain')");
 is(value("SELECT task_id FROM tq.claim_work('mailers', 'g', 'w')"), $plain, 'a worker of the queue gets the task');
@@ -128,13 +129,13 @@ is(value("SET ROLE boss; SELECT name FROM tq.unschedule_cron('plain')"), 'plain'
 
 # A role that is dropped leaves its jobs.
 $node->safe_psql($db, "CREATE ROLE gone LOGIN IN ROLE tq_producer; SET ROLE gone;
-	SELECT tq.schedule_cron('left', '0 6 * * *', 'p/left'), tq.schedule_cron('taken', '0 6 * * *', 'p/taken'); RESET ROLE; DROP ROLE gone");
+	SELECT tq.schedule_cron('left', '0 6 1 1 *', 'p/left'), tq.schedule_cron('taken', '0 6 1 1 *', 'p/taken'); RESET ROLE; DROP ROLE gone");
 like(value("SELECT owner, active FROM tq.cron_overview WHERE name = 'left'"), qr/^unknown.*\|$/, 'without its role it has no job');
 is(value("SELECT count(*) FROM cron.job WHERE username = 'gone'"), 2, 'pg_cron keeps the jobs');
 is(value("SET ROLE boss; SELECT name, command FROM tq.unschedule_cron('left', (SELECT owner FROM tq.cron_overview WHERE name = 'left'))"), 'left|', 'an admin unschedules it');
 is(value("SELECT jobname FROM cron.job WHERE username = 'gone'"), 'tq:taken', 'and its job is gone');
 $node->safe_psql($db, "DELETE FROM tq_internal.cron WHERE name = 'taken'");
-is(value("SET ROLE app; SELECT name FROM tq.schedule_cron('taken', '0 6 * * *', 'p/real')"), 'taken', 'another role takes a name, as after a restore');
+is(value("SET ROLE app; SELECT name FROM tq.schedule_cron('taken', '0 6 1 1 *', 'p/real')"), 'taken', 'another role takes a name, as after a restore');
 is(value("SELECT username FROM cron.job WHERE jobname = 'tq:taken'"), 'app', 'and the job that was left is gone');
 $node->safe_psql($db, "SET ROLE app; SELECT tq.unschedule_cron('taken')");
 
@@ -158,7 +159,7 @@ is($node->safe_psql('elsewhere', "SELECT active, time_zone, log_status FROM tq.c
 # A crash, and a restore
 # ---------------------------------------------------------------------------
 
-$node->safe_psql($db, "SELECT tq.schedule_cron('once', '0 6 * * *', 'p/once')");
+$node->safe_psql($db, "SELECT tq.schedule_cron('once', '0 6 1 1 *', 'p/once')");
 my $minute = '2026-01-01 06:00:17+00';
 my $task = value("SELECT tq_internal.fire_cron('once', '$minute')");
 is(value("SELECT tq_internal.fire_cron('once', '2026-01-01 06:00:59.9+00')"), $task, 'a second firing of the minute: the same task');

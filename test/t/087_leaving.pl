@@ -33,11 +33,11 @@ query($_) foreach split /;\n/, q{
 	ALTER ROLE app IN DATABASE postgres SET tq.max_workers = 7;
 	ALTER SYSTEM SET tq.expire_batch = 500;
 	SELECT tq.enqueue('p/q')};
-query("SET ROLE app; SELECT tq.schedule_cron('a', '* * * * *', 'p/q')");
+query("SET ROLE app; SELECT tq.schedule_cron('a', '0 0 1 1 *', 'p/q')");
 query('CREATE DATABASE third');
 query("SELECT cron.schedule_in_database('tq:a of third', '0 0 1 1 *', 'SELECT * FROM tq_internal.fire_cron(''a'')', 'third')");
 query("SELECT cron.schedule('both', '0 0 1 1 *', 'SELECT tq.upkeep(), count(*) FROM \"my order\"')");
-query("SELECT cron.schedule('tq upkeep', '* * * * *', 'SELECT tq.upkeep()'), cron.schedule('mine', '* * * * *', 'INSERT INTO \"my order\" SELECT 1, tq.enqueue(''p/q'')'), cron.schedule('other', '* * * * *', 'SELECT 1')");
+query("SELECT cron.schedule('tq upkeep', '0 0 1 1 *', 'SELECT tq.upkeep()'), cron.schedule('mine', '0 0 1 1 *', 'INSERT INTO \"my order\" SELECT 1, tq.enqueue(''p/q'')'), cron.schedule('other', '0 0 1 1 *', 'SELECT 1')");
 like((($node->psql($db, "SET ROLE guest; SELECT tq.prepare_drop()", extra_params => [ '-v', 'VERBOSITY=verbose' ]))[2]), qr/TQ403/, 'not everyone may do it');
 is(query('SELECT count(*) FROM cron.job'), 6, 'and then nothing is done');
 

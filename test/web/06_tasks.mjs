@@ -5,6 +5,8 @@ const evil = '<script>alert(1)</script>';
 const group = 'AAAAAAAAQAaAAAAAAAAAAg';
 const large = 'BAAAAAAAQAaAAAAAAAAAAg';
 
+const expires = new Date(Date.now() + 86400_000).toISOString();
+
 function fill() {
 	sql(`SELECT count(tq.enqueue('shop/mail', jsonb_build_object('to', '${evil}', 'n', i), name => '${evil} ' || i, tags => '{"customer": "${evil}"}')) FROM generate_series(1, 240) AS i;
 		SELECT count(tq.enqueue('team/report', '{}', name => 'report')) FROM generate_series(1, 3);
@@ -13,9 +15,9 @@ function fill() {
 		SELECT tq.enqueue('shop/build', '{}', name => 'all', task_group_id => '${group}', dependencies => (SELECT array_agg(task_id) FROM tq.task_details WHERE name LIKE 'part %'));
 		SELECT tq.enqueue('shop/dead', '{}', name => 'dead', policy => '{"deadLetter": true, "retries": 0}')`);
 	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'no route to 10.0.0.' || length(task_id::text) || ' ${evil}') FROM tq.claim_work('shop/mail', 'eu', 'host-1', 5)`);
-	sql(`SELECT tq.create_artifact(task_id, 0, 'public/${evil}', '{"storageType": "reference", "contentType": "text/html", "url": "https://example.org", "expires": "2026-12-24T00:00:00.000Z"}'),
-		tq.create_artifact(task_id, 0, 'log', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'it prints ${evil}', 'expires', '2026-12-24T00:00:00.000Z')),
-		tq.create_artifact(task_id, 0, 'bad', '{"storageType": "reference", "contentType": "text/html", "url": "javascript:alert(1)", "expires": "2026-12-24T00:00:00.000Z"}')
+	sql(`SELECT tq.create_artifact(task_id, 0, 'public/${evil}', '{"storageType": "reference", "contentType": "text/html", "url": "https://example.org", "expires": "${expires}"}'),
+		tq.create_artifact(task_id, 0, 'log', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'it prints ${evil}', 'expires', '${expires}')),
+		tq.create_artifact(task_id, 0, 'bad', '{"storageType": "reference", "contentType": "text/html", "url": "javascript:alert(1)", "expires": "${expires}"}')
 		FROM tq.claim_work('shop/mail', 'eu', 'host-1', 1)`);
 	sql(`SELECT tq.report_failed(task_id, run_id, error_message => 'dead ${evil}') FROM tq.claim_work('shop/dead', 'eu', 'host-1', 1)`);
 }
@@ -69,7 +71,7 @@ async function tasks() {
 	like((await get(`/artifact?id=${running}&run=0&name=public/${encode(evil)}`)).text, /href="https:\/\/example.org/, 'or by its address');
 	unlike((await get(`/artifact?id=${running}&run=0&name=bad`)).text, /href="javascript/, 'if that is one of the web');
 	is((await get(`/artifact?id=${running}&run=0&name=none`)).status, 404, 'another is not there');
-	sql(`SELECT tq.create_artifact(task_id, run_id, 'log', '{"storageType": "inline", "contentType": "application/json", "content": null, "expires": "2026-12-24T00:00:00.000Z"}') FROM tq.claim_work('shop/mail', 'eu', 'host-2', 1)`);
+	sql(`SELECT tq.create_artifact(task_id, run_id, 'log', '{"storageType": "inline", "contentType": "application/json", "content": null, "expires": "${expires}"}') FROM tq.claim_work('shop/mail', 'eu', 'host-2', 1)`);
 	is((await get(`/task?id=${idOf("worker_id = 'host-2'")}`)).status, 200, 'a log may be null');
 	text = (await get(`/task?id=${idOf("name = 'all'")}`)).text;
 	like(text, /is-unscheduled.*Depends on(?=.*>part 1<)(?=.*>part 2<)(?=.*>part 3<)/s, 'what it depends on');
