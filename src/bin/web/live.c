@@ -100,7 +100,7 @@ typedef struct Reader
 } Reader;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t tick = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t tick;
 static pthread_t thread;
 static Feed *feeds;
 static int nfeeds;
@@ -856,7 +856,7 @@ watch_database(void *subject)
 			sweep();
 			make_pages();
 		}
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec++;
 		pthread_cond_timedwait(&tick, &lock, &until);
 	}
@@ -875,8 +875,14 @@ live_nudge(void)
 void
 live_start(void)
 {
-	if (pthread_create(&thread, NULL, watch_database, NULL) != 0)
+	pthread_condattr_t steady;
+
+	if (pthread_condattr_init(&steady) != 0 ||
+		pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) != 0 ||
+		pthread_cond_init(&tick, &steady) != 0 ||
+		pthread_create(&thread, NULL, watch_database, NULL) != 0)
 		abort();
+	pthread_condattr_destroy(&steady);
 }
 
 /* Ends the streams. */
