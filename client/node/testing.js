@@ -60,10 +60,10 @@ class Sandbox {
 
   /** The unresolved tasks of a queue, the first created first: taskId, payload, name, state, … */
   async enqueued (queue) {
-    // Pages of a thousand, each after the last row of the one before.
-    const { rows } = await this.client.query(`WITH RECURSIVE f AS (SELECT 1000 AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
-        UNION ALL SELECT t.* FROM f, LATERAL (SELECT row_number() OVER ()::int, page, task_id, state FROM tq.find_tasks($1, f.page, 1000, '1 hour')) t WHERE n = 1000)
-      SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY page::bigint`, [{ queue, state: ['unscheduled', 'pending', 'running'] }])
+    // Pages of a thousand, each after the last row of the one before; the newest task is found first.
+    const { rows } = await this.client.query(`WITH RECURSIVE f AS (SELECT 1000::bigint AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
+        UNION ALL SELECT f.n + t.n, t.page, t.task_id, t.state FROM f, LATERAL (SELECT row_number() OVER () AS n, * FROM tq.find_tasks($1, f.page, 1000, '1 hour')) t WHERE f.n % 1000 = 0)
+      SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY n DESC`, [{ queue, state: ['unscheduled', 'pending', 'running'] }])
     return rows.map(({ task_id: taskId, state, task }) => ({ taskId, state, name: task.metadata.name, payload: task.payload, priority: task.priority, tags: task.tags, task }))
   }
 

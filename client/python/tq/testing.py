@@ -14,12 +14,12 @@ from .run import Run
 
 CLAIM = """SELECT c.task_id, c.run_id, c.payload, c.credentials, c.task, c.status,
     'infinity'::float8 AS lasts FROM tq.claim_work(%s, 'test', 'test', 1, definition => true) c"""
-# Pages of a thousand, each after the last row of the one before.
+# Pages of a thousand, each after the last row of the one before; the newest task is found first.
 ENQUEUED = """WITH RECURSIVE f AS (
-        SELECT 1000 AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
-        UNION ALL SELECT t.* FROM f, LATERAL (SELECT row_number() OVER ()::int, page, task_id, state
-            FROM tq.find_tasks(%s::jsonb, f.page, 1000, '1 hour')) t WHERE n = 1000)
-    SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY page::bigint"""
+        SELECT 1000::bigint AS n, NULL AS page, NULL::tq.slugid AS task_id, NULL AS state
+        UNION ALL SELECT f.n + t.n, t.page, t.task_id, t.state FROM f, LATERAL (
+            SELECT row_number() OVER () AS n, * FROM tq.find_tasks(%s::jsonb, f.page, 1000, '1 hour')) t WHERE f.n %% 1000 = 0)
+    SELECT task_id, state, tq.task(task_id) AS task FROM f WHERE task_id IS NOT NULL ORDER BY n DESC"""
 ADVANCE = """SELECT set_config('tq.clock_offset', round(extract(epoch FROM %s::interval
     + coalesce(nullif(current_setting('tq.clock_offset'), ''), '0')::interval)) || ' s', true)"""
 
