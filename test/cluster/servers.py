@@ -6,6 +6,7 @@ Each node reaches etcd through a proxy of its own, so that it can be cut off.
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -23,10 +24,14 @@ class Failed(Exception):
 
 
 def free_ports(count):
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
+    """Ports that are free now, and below those that Linux gives to programs that ask for any."""
+    sockets = []
+    while len(sockets) < count:
+        sockets.append(socket.socket())
+        try:
+            sockets[-1].bind(("127.0.0.1", random.randrange(10000, 32768)))
+        except OSError:
+            sockets.pop().close()
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:
         one.close()

@@ -122,10 +122,11 @@ cmp_ok($tasks{$_}, '>', 0, "$_ has tasks") foreach @shards;
 
 # A session knows where it has claimed a task; another one asks the shards, which it cannot do without this server.
 # Only tasks of buckets that were moved need be asked for.
-ask(q{SELECT count(tq.enqueue('app/known')) FROM generate_series(1, 70);
-	SELECT count(tq.enqueue('app/known', task_id => tq_internal.slugid_in_bucket(bucket)))
-	FROM (SELECT bucket FROM tq_shard_internal.bucket WHERE old <> '{}' ORDER BY bucket LIMIT 10) AS b;
-	ALTER SERVER tq_shard_lookup RENAME TO away});
+my $moved = ask(q{SELECT array_agg(bucket) FROM (SELECT bucket FROM tq_shard_internal.bucket WHERE old <> '{}' ORDER BY bucket LIMIT 10) AS b});
+my $ids = $node->safe_psql('s1', "SELECT array_agg(tq_internal.slugid_in_bucket(b)) FROM unnest('$moved'::int[]) AS b");
+ask("SELECT count(tq.enqueue('app/known')) FROM generate_series(1, 70)");
+is(ask("SELECT count(tq.enqueue('app/known', task_id => id)) FROM unnest('$ids'::tq.slugid[]) AS id"), 10, 'buckets that were moved have new tasks');
+ask('ALTER SERVER tq_shard_lookup RENAME TO away');
 ask(q{CREATE TABLE known AS SELECT c.task_id FROM generate_series(1, 20) AS n, tq.claim_work('app/known', 'g' || n - n, 'w', 30) AS c;
 	SELECT count(*) FROM tq.resolve((SELECT array_agg(task_id) FROM (SELECT task_id FROM known LIMIT 40) AS k), array_fill(0, ARRAY[40]));
 	SELECT count(tq.report_completed(task_id, 0)) FROM (SELECT task_id FROM known OFFSET 40) AS k});
