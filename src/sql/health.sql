@@ -222,14 +222,14 @@ CREATE FUNCTION tq_internal.health_check(limits jsonb) RETURNS TABLE (rank int, 
 			'see maintenance, steps'
 		FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t	-- TQ_TIMER_GATE
 		UNION ALL
-		SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR COALESCE(r.age < (limits ->> 'replay')::interval, false),
+		SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR r.age < (limits ->> 'replay')::interval,
 			CASE WHEN NOT r.is_standby THEN 'this server is no standby'
 				WHEN r.is_current THEN 'all that this standby has received is replayed'
-				WHEN r.age IS NULL THEN 'nothing has come since this standby was started'
+				WHEN r.last IS NULL THEN 'nothing has come since this standby was started'
 				ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
 			'see pg_stat_wal_receiver; end long queries'
-		FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
-			COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r
+		FROM (SELECT pg_is_in_recovery() AS is_standby, l.last, tq_internal.clock_now() - COALESCE(l.last, pg_postmaster_start_time()) AS age,
+			COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current FROM (SELECT pg_last_xact_replay_timestamp() AS last) AS l) AS r
 		UNION ALL
 		SELECT 18, 'clock', COALESCE(a.ahead <= interval '1 s', true),
 			CASE WHEN a.ahead > interval '1 s' THEN format('stored times are ahead of it by %s', date_trunc('second', a.ahead)) ELSE 'no stored time is ahead of it' END,

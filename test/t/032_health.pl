@@ -357,6 +357,7 @@ is_good('replay', 'all that this standby has received is replayed', on => $stand
 # It receives nothing.
 $standby->append_conf('postgresql.conf', "primary_conninfo = ''");
 $standby->restart;
+is_good('replay', 'the last commit that is replayed is .* old|nothing has come since this standby was started', on => $standby);
 is_bad('replay', 'the last commit that is replayed is .* old|nothing has come since this standby was started',
 	'see pg_stat_wal_receiver; end long queries', on => $standby, offset => '2 min');
 $standby->stop;
