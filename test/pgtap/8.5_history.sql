@@ -4,10 +4,9 @@
 BEGIN;
 \ir helper.psql
 
-CREATE FUNCTION pg_temp.midnight() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT date_bin('1 day', now(), 'epoch') + interval '3 days' $$;
--- Sets the clock to so long after it, and three seconds; returns how many rows a step writes.
+-- Sets the clock to so long after the midnight, and three seconds; step() returns how many rows are written then.
 CREATE FUNCTION pg_temp.go(t interval) RETURNS text LANGUAGE sql AS $$
-	SELECT set_config('tq.clock_offset', (pg_temp.midnight() + t + interval '3 s' - clock_timestamp())::text, false)
+	SELECT pg_temp.after_midnight(t + interval '3 s')
 $$;
 CREATE FUNCTION pg_temp.step(t interval) RETURNS bigint LANGUAGE sql AS $$ SELECT tq_internal.write_history() FROM pg_temp.go(t) $$;
 CREATE FUNCTION pg_temp.rows(step int, name text) RETURNS text LANGUAGE sql AS $$

@@ -38,18 +38,15 @@ BEGIN
 	INSERT INTO passes VALUES (upto);
 END
 $$;
--- Sets the clock to so long after a day begins: what the day has is read.
-CREATE FUNCTION pg_temp.go(t interval) RETURNS text LANGUAGE sql AS $$
-	SELECT set_config('tq.clock_offset', (date_bin('1 day', now(), 'epoch') + interval '3 days' + t - clock_timestamp())::text, false)
-$$;
-SELECT pg_temp.go('0') \g /dev/null
+-- What the day has is read: no other one begins.
+SELECT pg_temp.after_midnight('0') \g /dev/null
 CREATE TEMP TABLE mark AS SELECT pg_temp.clock() AS begun;
 
 SELECT tq.enqueue('test/n', task_id => pg_temp.id(name || n), name => name, retries => 3) FROM (VALUES ('mail', 3), ('build', 2)) AS v (name, m), generate_series(1, m) AS n \g /dev/null
 SELECT tq.enqueue('test/n', task_id => pg_temp.id('plain')), tq.enqueue('test/m', task_id => pg_temp.id('other'), name => 'mail') \g /dev/null
-SELECT pg_temp.go('3 s') \g /dev/null
+SELECT pg_temp.after_midnight('3 s') \g /dev/null
 SELECT count(*) FROM tq.claim_work('test/n', 'g', 'w', 10) AS n, tq.claim_work('test/m', 'g', 'w', 1) AS m \g /dev/null
-SELECT pg_temp.go('10 s') \g /dev/null
+SELECT pg_temp.after_midnight('10 s') \g /dev/null
 SELECT pg_temp.report('mail1', 'completed'), pg_temp.report('mail2', 'failed'), pg_temp.report('mail3', 'worker-shutdown'), pg_temp.report('build1', 'completed'), pg_temp.report('plain', 'completed'), pg_temp.report('other', 'completed') \g /dev/null
 SELECT pg_temp.count() \g /dev/null
 SELECT is(pg_temp.stats('test/n'), 'test/n mail 1 1 1, test/n - 1 0 0, test/n build 1 0 0', 'runs that have ended, by name, those with most first; tasks without a name have the empty one');
@@ -58,7 +55,7 @@ SELECT is(pg_temp.stats('test/*'), 'test/m mail 1 0 0, test/n mail 1 1 1, test/n
 SELECT is((SELECT wait_p50 BETWEEN '2.5 s' AND '4 s' AND wait_p50 <= wait_p99 AND run_p50 BETWEEN '6 s' AND '8 s' AND run_p95 <= run_p99 FROM tq.task_name_stats('test/n') WHERE name = 'mail'), true, 'how long they waited and took');
 
 -- Each run once: a pass begins with the transaction before which the last one ended.
-SELECT pg_temp.go('20 s') \g /dev/null
+SELECT pg_temp.after_midnight('20 s') \g /dev/null
 SAVEPOINT more;
 SELECT pg_temp.report('build2', 'failed') \g /dev/null
 RELEASE more;
@@ -79,7 +76,7 @@ BEGIN
 	END LOOP;
 END
 $$;
-SELECT pg_temp.go('30 s') \g /dev/null
+SELECT pg_temp.after_midnight('30 s') \g /dev/null
 SAVEPOINT more;
 SELECT pg_temp.finish_all() \g /dev/null
 RELEASE more;
@@ -87,7 +84,7 @@ SELECT pg_temp.count() \g /dev/null
 SELECT is((SELECT format('%s %s %s', count(*), count(name), string_agg(completed::text, ' ') FILTER (WHERE name IS NULL)) FROM tq.task_name_stats('test/many')), '1001 1000 2', 'a queue has a thousand names, and the rest is together');
 SELECT is((SELECT completed FROM tq.task_name_stats('test/many') WHERE name = 'often'), 2::bigint, 'those with most runs come first');
 SELECT tq.enqueue('test/many', name => name) FROM unnest(ARRAY['n1', 'late', repeat('x', 250)]) AS name \g /dev/null
-SELECT pg_temp.go('40 s') \g /dev/null
+SELECT pg_temp.after_midnight('40 s') \g /dev/null
 SAVEPOINT more;
 SELECT pg_temp.finish_all() \g /dev/null
 RELEASE more;
@@ -105,7 +102,7 @@ SELECT is(:'queues'::text, 'test/m', 'names are of definitions, and shown to tho
 
 -- ---- the days ----
 
-SELECT pg_temp.go('2 days') \g /dev/null
+SELECT pg_temp.after_midnight('2 days') \g /dev/null
 SELECT tq.enqueue('test/day', name => repeat('long', 60)) \g /dev/null
 SAVEPOINT more;
 SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('test/day', 'g', 'w') \g /dev/null
@@ -116,7 +113,7 @@ SELECT is(pg_temp.stats('test/n', begun), 'test/n mail 1 1 1, test/n build 1 1 0
 SELECT is((SELECT string_agg(length(name)::text, ' ') FROM tq.task_name_stats('test/day')), '100', 'a name is cut');
 SELECT is(count(*), 0::bigint, 'until a day') FROM mark, tq.task_name_stats('test/day', begun, begun + interval '1 day');
 SELECT matches(pg_temp.call_as('postgres', format('SELECT tq.task_name_stats(%s)', arguments)), '^TQ400', 'refused: ' || arguments) FROM unnest(ARRAY['NULL', $$'a/b/*'$$, $$since => 'infinity'$$]) AS arguments;
-SELECT pg_temp.go('17 days 1 min 1 s') \g /dev/null
+SELECT pg_temp.after_midnight('17 days 1 min 1 s') \g /dev/null
 SELECT tq_internal.write_history() \g /dev/null
 SELECT is(count(*), 0::bigint, 'they are deleted after two weeks') FROM tq_internal.task_name_history h JOIN tq_internal.queue q ON q.id = h.queue WHERE q.task_queue_id ~ '^test/';
 

@@ -101,6 +101,8 @@ for ([ 0, 1 ], [ 0, 2 ], [ 1, 2 ])
 
 	ok(scalar(grep { abs($one->[$_] - $other->[$_]) > 0.02 } 0 .. 3), "... and by chance, so that not two come at once (@$one, @$other)");
 }
+my @shares = sort { $a <=> $b } map { @$_[1 .. 3] } @pauses;
+cmp_ok($shares[-1] - $shares[0], '>', 0.2, '... nor nearly so');
 pg_ctl('start');
 ok(completes('c/again'), 'all are there again');
 is(end_of($_, 'TERM'), 0, '... and end') for @all;

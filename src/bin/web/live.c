@@ -875,7 +875,7 @@ live_nudge(void)
 void
 live_start(void)
 {
-	pthread_condattr_t steady;
+	pthread_condattr_t steady; /* by a clock that is never set */
 
 	if (pthread_condattr_init(&steady) != 0 ||
 		pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) != 0 ||
